@@ -1,4 +1,5 @@
-// A YAML or JSON document whose every node knows where it stands, read through objects that refuse what they don't know.
+// A YAML or JSON document whose every node knows where it stands, read through objects that refuse what they don't
+// know.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +32,7 @@ public:
     void error(const Location& where, const std::string& message);
     bool has_errors() const { return !errors_.empty(); }
     std::size_t count() const { return errors_.size(); }
-    const std::vector<std::string>& errors() const { return errors_; }   ///< "file:line:column: message"
+    const std::vector<std::string>& errors() const { return errors_; }  ///< "file:line:column: message"
     /// Throws InputError with all errors, one per line, when there is one.
     void throw_if_any() const;
 
@@ -43,9 +44,9 @@ private:
 class Node {
 public:
     enum class Kind { null, scalar, sequence, mapping };
-    struct Entry;   ///< a key with its location and its value
+    struct Entry;  ///< a key with its location and its value
 
-    Node();   ///< a null node without location
+    Node();  ///< a null node without location
     static Node make_scalar(std::string text, Location where);
     static Node make_sequence(std::vector<Node> items, Location where);
     static Node make_mapping(std::vector<Entry> entries, Location where);
@@ -56,11 +57,11 @@ public:
     bool is_sequence() const { return kind() == Kind::sequence; }
     bool is_mapping() const { return kind() == Kind::mapping; }
     const Location& where() const;
-    const std::string& text() const;              ///< of a scalar; "" otherwise
-    bool is_quoted() const;                       ///< a scalar that was written in quotes
-    const std::vector<Node>& items() const;       ///< of a sequence; empty otherwise
-    const std::vector<Entry>& entries() const;    ///< of a mapping, in file order; empty otherwise
-    const Node* find(std::string_view key) const; ///< of a mapping; nullptr when absent
+    const std::string& text() const;               ///< of a scalar; "" otherwise
+    bool is_quoted() const;                        ///< a scalar that was written in quotes
+    const std::vector<Node>& items() const;        ///< of a sequence; empty otherwise
+    const std::vector<Entry>& entries() const;     ///< of a mapping, in file order; empty otherwise
+    const Node* find(std::string_view key) const;  ///< of a mapping; nullptr when absent
 
     /// The same document with `path` ("plan.bucket") set to `value`; missing mappings on the way are made.
     Node with(std::string_view path, const Node& value) const;
@@ -93,11 +94,12 @@ public:
     Object(const Node& node, std::string what, Diagnostics& diagnostics);
 
     bool has(std::string_view key);
-    std::string text(std::string_view key);                               ///< required
+    std::string text(std::string_view key);  ///< required
     std::string text_or(std::string_view key, std::string fallback);
     std::int64_t integer(std::string_view key, std::int64_t min = INT64_MIN, std::int64_t max = INT64_MAX);
-    std::int64_t integer_or(std::string_view key, std::int64_t fallback, std::int64_t min = INT64_MIN, std::int64_t max = INT64_MAX);
-    double number(std::string_view key, double min = -1e300, double max = 1e300);   ///< without a unit
+    std::int64_t integer_or(std::string_view key, std::int64_t fallback, std::int64_t min = INT64_MIN,
+                            std::int64_t max = INT64_MAX);
+    double number(std::string_view key, double min = -1e300, double max = 1e300);  ///< without a unit
     double number_or(std::string_view key, double fallback, double min = -1e300, double max = 1e300);
     bool flag_or(std::string_view key, bool fallback);
     Bytes bytes(std::string_view key);
@@ -108,15 +110,15 @@ public:
     Bandwidth bandwidth_or(std::string_view key, Bandwidth fallback);
     FlopRate flop_rate(std::string_view key);
     Watts watts_or(std::string_view key, Watts fallback);
-    std::vector<std::int64_t> integers(std::string_view key);             ///< a scalar counts as a list of one
-    std::optional<Node> node(std::string_view key);                       ///< optional sub-tree, marked as known
+    std::vector<std::int64_t> integers(std::string_view key);  ///< a scalar counts as a list of one
+    std::optional<Node> node(std::string_view key);            ///< optional sub-tree, marked as known
     /// One of `allowed`; reports the allowed values and the nearest one otherwise, then returns `fallback`.
     std::string choice_or(std::string_view key, const std::vector<std::string>& allowed, std::string fallback);
 
     const Node& self() const { return node_; }
     const std::string& what() const { return what_; }
     Diagnostics& diagnostics() { return diagnostics_; }
-    void error(std::string_view key, const std::string& message);         ///< at the key's place, or the mapping's
+    void error(std::string_view key, const std::string& message);  ///< at the key's place, or the mapping's
     /// Reports unknown keys. Call once, at the end.
     void finish();
 

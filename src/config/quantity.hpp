@@ -8,13 +8,14 @@
 
 namespace lockstep::config {
 
-/// Parsers: a number, optional space, a unit; "0" needs none. Decimal (k, M, G, T, P) and binary (Ki, Mi, Gi, Ti) prefixes;
-/// B is byte, b is bit. Throw InputError that names the accepted units ("wants a size such as '25 MiB', got '25'").
+/// Parsers: a number, optional space, a unit; "0" needs none. Decimal (k, M, G, T, P) and binary (Ki, Mi, Gi, Ti)
+/// prefixes; B is byte, b is bit. Throw InputError that names the accepted units ("wants a size such as '25 MiB', got
+/// '25'").
 Bytes parse_bytes(std::string_view text);
-Seconds parse_seconds(std::string_view text);       ///< s, ms, us, ns, min, h
-Bandwidth parse_bandwidth(std::string_view text);   ///< B/s, GB/s, GiB/s, Gb/s, GT/s is refused
-FlopRate parse_flop_rate(std::string_view text);    ///< FLOPS, TFLOPS, TOPS ...
-Watts parse_watts(std::string_view text);           ///< W
+Seconds parse_seconds(std::string_view text);      ///< s, ms, us, ns, min, h
+Bandwidth parse_bandwidth(std::string_view text);  ///< B/s, GB/s, GiB/s, Gb/s, GT/s is refused
+FlopRate parse_flop_rate(std::string_view text);   ///< FLOPS, TFLOPS, TOPS ...
+Watts parse_watts(std::string_view text);          ///< W
 
 /// For people, 3 significant digits: "25 MiB", "1.5 GB/s", "312 TFLOP/s", "3.2 us", "4.11 GFLOP".
 std::string format(Bytes bytes);

@@ -10,8 +10,9 @@
 
 namespace lockstep::world {
 
-/// Runs `body` and then tells every rank how each fared. When any threw, all throw: the failing ranks' own error, the others an error of
-/// the same exit code that names the lowest failing rank and its message. Collective; `body` must not leave a collective half done.
+/// Runs `body` and then tells every rank how each fared. When any threw, all throw: the failing ranks' own error, the
+/// others an error of the same exit code that names the lowest failing rank and its message. Collective; `body` must
+/// not leave a collective half done.
 void agree(World& world, const std::function<void()>& body);
 
 /// Number of ranks for which `flag` is true. Collective.

@@ -18,7 +18,7 @@ std::size_t size_of(Number type);
 class Request {
 public:
     virtual ~Request() = default;
-    virtual bool test() = 0;   ///< true once the operation is complete; never blocks
+    virtual bool test() = 0;  ///< true once the operation is complete; never blocks
     virtual void wait() = 0;
 };
 
@@ -34,15 +34,16 @@ struct Receive {
     int tag = 0;
 };
 
-/// Collective calls must be made by all ranks of the world in the same order. Buffers of start_* must stay until the request completes.
-/// Lengths in bytes; `data` of a reduction is a whole number of `type`s. Implementations throw RuntimeError when the wire fails.
+/// Collective calls must be made by all ranks of the world in the same order. Buffers of start_* must stay until the
+/// request completes. Lengths in bytes; `data` of a reduction is a whole number of `type`s. Implementations throw
+/// RuntimeError when the wire fails.
 class World {
 public:
     virtual ~World() = default;
 
     virtual int rank() const = 0;
     virtual int size() const = 0;
-    virtual int local_rank() const = 0;   ///< among the ranks that share this host's memory
+    virtual int local_rank() const = 0;  ///< among the ranks that share this host's memory
     virtual int local_size() const = 0;
     virtual std::string host() const = 0;
 
@@ -56,15 +57,19 @@ public:
     virtual void all_gather(std::span<const std::byte> send, std::span<std::byte> receive) = 0;
     virtual void all_reduce(std::span<std::byte> data, Number type, Reduce op) = 0;
     /// `send` holds size() equal parts; `receive` gets the reduced part of this rank.
-    virtual void reduce_scatter(std::span<const std::byte> send, std::span<std::byte> receive, Number type, Reduce op) = 0;
+    virtual void reduce_scatter(std::span<const std::byte> send, std::span<std::byte> receive, Number type,
+                                Reduce op) = 0;
     virtual void all_to_all(std::span<const std::byte> send, std::span<std::byte> receive) = 0;
     virtual void exchange(std::span<const Send> sends, std::span<const Receive> receives) = 0;
 
     virtual std::unique_ptr<Request> start_broadcast(std::span<std::byte> data, int root) = 0;
     virtual std::unique_ptr<Request> start_all_reduce(std::span<std::byte> data, Number type, Reduce op) = 0;
-    virtual std::unique_ptr<Request> start_reduce_scatter(std::span<const std::byte> send, std::span<std::byte> receive, Number type, Reduce op) = 0;
-    virtual std::unique_ptr<Request> start_all_gather(std::span<const std::byte> send, std::span<std::byte> receive) = 0;
-    virtual std::unique_ptr<Request> start_all_to_all(std::span<const std::byte> send, std::span<std::byte> receive) = 0;
+    virtual std::unique_ptr<Request> start_reduce_scatter(std::span<const std::byte> send, std::span<std::byte> receive,
+                                                          Number type, Reduce op) = 0;
+    virtual std::unique_ptr<Request> start_all_gather(std::span<const std::byte> send,
+                                                      std::span<std::byte> receive) = 0;
+    virtual std::unique_ptr<Request> start_all_to_all(std::span<const std::byte> send,
+                                                      std::span<std::byte> receive) = 0;
     virtual std::unique_ptr<Request> start_exchange(std::span<const Send> sends, std::span<const Receive> receives) = 0;
 
     /// Ends every rank of the program at once with this exit status; for errors that only this rank knows of.
@@ -74,8 +79,8 @@ public:
 /// A world of one rank: collectives copy.
 std::unique_ptr<World> make_self_world();
 
-/// Runs `body(world)` on `ranks` threads of this process, each with its rank of one world; rethrows the first exception by rank order
-/// after all have ended (an exception in one rank makes pending operations of the others throw).
+/// Runs `body(world)` on `ranks` threads of this process, each with its rank of one world; rethrows the first exception
+/// by rank order after all have ended (an exception in one rank makes pending operations of the others throw).
 class Body {
 public:
     virtual ~Body() = default;
@@ -95,14 +100,16 @@ void run_thread_world(int ranks, F body) {
 /// What the environment says about how this process was started, read without calling MPI.
 struct Launcher {
     enum class Kind { none, mpi } kind = Kind::none;
-    std::string name;      ///< "mpirun", "srun (pmix)" or ""
-    int expected_size = 1; ///< world size the variables announce
+    std::string name;       ///< "mpirun", "srun (pmix)" or ""
+    int expected_size = 1;  ///< world size the variables announce
 };
-/// Throws UsageError for a Slurm step with several tasks that gives its ranks no launcher variables (names `srun --mpi=pmix`).
+/// Throws UsageError for a Slurm step with several tasks that gives its ranks no launcher variables (names `srun
+/// --mpi=pmix`).
 Launcher detect_launcher();
 
-/// Owns MPI for the life of the program (MPI_THREAD_MULTIPLE; allocator settings made before MPI_Init so that large temporaries are not
-/// returned to the system each time). Does not finalize while an exception unwinds: peers may be gone, and finalize would hang.
+/// Owns MPI for the life of the program (MPI_THREAD_MULTIPLE; allocator settings made before MPI_Init so that large
+/// temporaries are not returned to the system each time). Does not finalize while an exception unwinds: peers may be
+/// gone, and finalize would hang.
 class MpiSession {
 public:
     MpiSession(int& argc, char**& argv);

@@ -1,0 +1,31 @@
+// Constants that say how much of the peaks is reached; each set knows its source.
+#pragma once
+
+#include <string>
+
+#include "base/units.hpp"
+#include "config/document.hpp"
+
+namespace lockstep::machine {
+
+/// First cost model. Efficiencies are shares of the peak in (0, 1].
+struct Calibration {
+    double gemm = 0.8;                  ///< large matrix products over the dense peak
+    double convolution = 0.6;           ///< convolutions over the dense peak
+    double attention = 0.5;             ///< fused attention over the dense peak
+    double memory = 0.85;               ///< streaming kernels over the memory bandwidth
+    double gemm_half_work_gflop = 0.5;  ///< flops (in 1e9) at which half of `gemm` is reached; 0: no ramp
+    Seconds kernel_overhead{4e-6};      ///< device time per kernel whatever its size
+    Seconds host_per_op{0};             ///< added by a slow host; a framework's own host time is apart
+    double link = 0.8;                  ///< bus bandwidth of a large collective over the channels' total
+    Seconds collective_base{20e-6};     ///< fixed time of a collective inside a node
+    Seconds per_hop{3e-6};              ///< added per ring step inside a node
+    Seconds network_per_hop{15e-6};     ///< added per ring step between nodes
+    double compute_slowdown = 0.1;      ///< share of compute speed lost while a collective runs beside it
+    std::string source = "default constants, not measured";
+};
+
+/// Reads a calibration document (keys named as the members); all errors go to `diagnostics`.
+Calibration read_calibration(const config::Node& node, config::Diagnostics& diagnostics);
+
+}  // namespace lockstep::machine

@@ -1,0 +1,25 @@
+// Devices and machines by name, from the data folders.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "config/data_path.hpp"
+#include "machine/machine.hpp"
+
+namespace lockstep::machine {
+
+Device load_device(const config::DataPath& data, std::string_view name_or_path);
+
+/// A machine by name or path, or `host` (see host_probe.hpp).
+Machine load_machine(const config::DataPath& data, std::string_view name_or_path);
+
+/// As written in an experiment: a name, a path, or {node: NAME, count: N, network: NAME}. Errors go to `diagnostics`;
+/// the result is then not to be used.
+Machine load_machine(const config::DataPath& data, const config::Node& node, config::Diagnostics& diagnostics);
+
+std::vector<std::string> device_names(const config::DataPath& data);
+std::vector<std::string> machine_names(const config::DataPath& data);
+
+}  // namespace lockstep::machine

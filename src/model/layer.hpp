@@ -1,0 +1,121 @@
+// One layer of a model: what it is, its shapes per sample, its parameters, and what a pass through it costs.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/ids.hpp"
+#include "base/shape.hpp"
+#include "base/units.hpp"
+
+namespace lockstep::model {
+
+/// Input [c, h, w] -> [out_channels, h', w'], h' = (h + 2 padding - kernel) / stride + 1. Weight [out, in / groups,
+/// kernel, kernel], bias [out].
+struct Convolution {
+    std::int64_t in_channels = 0, out_channels = 0;
+    std::int64_t kernel = 1, stride = 1, padding = 0, groups = 1;
+    bool bias = false;
+};
+/// Input [..., in] -> [..., out]. Weight [out, in], bias [out].
+struct Linear {
+    std::int64_t in_features = 0, out_features = 0;
+    bool bias = true;
+};
+/// Batch norm over the channels of [c, h, w]; layer norm and RMS norm over the last extent. Scale [features] and,
+/// unless RMS, shift [features]. Batch norm also keeps running mean and variance (buffers, not parameters).
+struct Norm {
+    enum class Kind { batch, layer, rms } kind = Kind::layer;
+    std::int64_t features = 0;
+    double epsilon = 1e-5;
+};
+struct Activation {
+    enum class Kind { relu, gelu, silu, tanh } kind = Kind::relu;
+};
+/// Input [..., 2 features] = (gate, up) -> [..., features]: silu(gate) * up.
+struct GatedActivation {
+    std::int64_t features = 0;
+};
+struct Pool {
+    enum class Kind { max, average } kind = Kind::max;
+    std::int64_t kernel = 2, stride = 2, padding = 0;  ///< kernel 0: global, output [c, 1, 1]
+};
+/// Sum of two inputs of equal shape.
+struct Add {};
+struct Dropout {
+    double probability = 0.1;
+};
+/// Token (or segment) ids [s] -> [s, hidden]. Weight [vocab, hidden].
+struct Embedding {
+    std::int64_t vocab = 0, hidden = 0;
+};
+/// Adds a learned table [positions, hidden] to [s, hidden].
+struct PositionEmbedding {
+    std::int64_t positions = 0, hidden = 0;
+};
+/// Rotates queries and keys inside [s, (heads + 2 kv_heads) head_dim] by position.
+struct Rotary {
+    std::int64_t heads = 0, kv_heads = 0, head_dim = 0;
+    double theta = 10000;
+};
+/// Input [s, (heads + 2 kv_heads) head_dim] = queries, keys, values -> [s, heads head_dim]; softmax(q k^T /
+/// sqrt(head_dim)) v.
+struct Attention {
+    std::int64_t heads = 0, kv_heads = 0, head_dim = 0;
+    bool causal = true;
+    double dropout = 0;  ///< of the probabilities
+};
+/// Keeps the element count, makes it one extent.
+struct Flatten {};
+/// Takes position 0 of [s, hidden] -> [hidden] (BERT's pooler).
+struct FirstToken {};
+/// Mean cross entropy of [classes] or [s, classes] against labels. The last layer of a model.
+struct SoftmaxLoss {
+    std::int64_t classes = 0;
+};
+
+using LayerKind = std::variant<Convolution, Linear, Norm, Activation, GatedActivation, Pool, Add, Dropout, Embedding,
+                               PositionEmbedding, Rotary, Attention, Flatten, FirstToken, SoftmaxLoss>;
+std::string_view kind_name(
+    const LayerKind& kind);  ///< as in model files: "convolution", "batch_norm", "layer_norm", "relu" ...
+
+enum class ParameterRole { weight, bias, norm_scale, norm_shift, embedding, position };
+
+struct Parameter {
+    std::string name;  ///< "layer1.0.conv1.weight"
+    Shape shape;
+    ParameterRole role = ParameterRole::weight;
+    double init_scale = 0.02;  ///< standard deviation of a normal start; norms start at 1, biases and shifts at 0
+    bool trainable = true;
+    std::int64_t elements() const { return shape.elements(); }
+};
+using ParameterId = Id<Parameter>;
+
+struct Layer;
+using LayerId = Id<Layer>;
+
+/// Inputs are layers, or the model's input when the id is invalid.
+struct Layer {
+    std::string name;
+    LayerKind kind;
+    std::vector<LayerId> inputs;
+    int model_input = 0;  ///< which of Model::inputs an invalid input id means
+    Shape input;          ///< of the first input, per sample
+    Shape output;         ///< per sample; the loss has []
+    std::vector<ParameterId>
+        parameters;  ///< in the order: weight, bias | scale, shift; a tied weight is another layer's id
+    int repeat_group =
+        -1;  ///< which transformer (or residual) block it is part of; -1: none. Pipeline stages cut between groups
+};
+
+/// Work of one layer for a whole batch. A multiply-add is 2 flops.
+struct LayerCost {
+    Flops forward, backward_data, backward_weights;
+    Bytes forward_bytes, backward_bytes;  ///< least traffic: each input, output and parameter once
+    std::int64_t multiply_adds = 0;  ///< of convolutions and matrix products in the forward pass (look-ups excluded)
+};
+
+}  // namespace lockstep::model

@@ -1,0 +1,52 @@
+// A model: a directed acyclic graph of layers that ends in a loss, read from models/ or a user's file.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/dtype.hpp"
+#include "config/data_path.hpp"
+#include "model/layer.hpp"
+
+namespace lockstep::model {
+
+/// What a sample brings: an image [c, h, w], or ids [s] below `vocab`.
+struct Input {
+    enum class Kind { image, tokens } kind = Kind::image;
+    std::string name = "input";
+    Shape shape;             ///< per sample
+    std::int64_t vocab = 0;  ///< of tokens
+};
+
+struct Model {
+    std::string name;
+    std::string sample_unit = "images";  ///< what throughput counts: "images" or "sequences"
+    std::vector<Input> inputs;
+    std::vector<Layer> layers;          ///< in an order in which every input comes before its use; the last is the loss
+    std::vector<Parameter> parameters;  ///< each once, tied ones too, in order of first use
+    std::vector<std::string> sources;
+    std::filesystem::path file;
+
+    const Layer& layer(LayerId id) const { return layers[id.index()]; }
+    std::int64_t parameter_count() const;
+    bool has_batch_norm() const;
+    std::int64_t tokens_per_sample() const;  ///< sequence length, or 0 for images
+};
+
+/// Cost of a layer for `batch` samples with activations and weights of `dtype`.
+LayerCost cost_of(const Model& model, const Layer& layer, std::int64_t batch, DType dtype);
+/// Multiply-adds of the forward pass of one sample (convolutions, matrix products, full attention; look-ups excluded).
+std::int64_t forward_multiply_adds(const Model& model);
+
+/// A model by name or path. Throws InputError with all errors of the file: unknown layers, cycles, shapes that don't
+/// fit.
+Model load_model(const config::DataPath& data, std::string_view name_or_path);
+/// As in an experiment: a name, a path, or {base: gpt-small, seq_len: 2048, layers: 24 ...} that overrides
+/// hyper-parameters of a parameterised model (gpt, bert).
+Model load_model(const config::DataPath& data, const config::Node& node, config::Diagnostics& diagnostics);
+Model read_model(const config::Node& document, config::Diagnostics& diagnostics);
+std::vector<std::string> model_names(const config::DataPath& data);
+
+}  // namespace lockstep::model
