@@ -13,6 +13,7 @@
 #include "base/dtype.hpp"
 #include "base/error.hpp"
 #include "base/units.hpp"
+#include "config/json.hpp"
 
 namespace lockstep::config {
 
@@ -47,7 +48,9 @@ public:
     struct Entry;  ///< a key with its location and its value
 
     Node();  ///< a null node without location
-    static Node make_scalar(std::string text, Location where);
+    enum class Quoting { plain, quoted };
+    static Node make_null(Location where);
+    static Node make_scalar(std::string text, Location where, Quoting quoting = Quoting::plain);
     static Node make_sequence(std::vector<Node> items, Location where);
     static Node make_mapping(std::vector<Entry> entries, Location where);
 
@@ -65,8 +68,11 @@ public:
 
     /// The same document with `path` ("plan.bucket") set to `value`; missing mappings on the way are made.
     Node with(std::string_view path, const Node& value) const;
-    /// Canonical one-line JSON with keys sorted: equal documents give equal bytes.
+    /// Canonical one-line JSON with keys sorted: documents that differ in layout, comments and order of keys only give
+    /// equal bytes.
     std::string canonical() const;
+    /// The same as a JSON value, keys in file order; plain numbers, true and false keep their type.
+    Json json() const;
 
 private:
     struct Data;
@@ -80,8 +86,13 @@ struct Node::Entry {
     Node value;
 };
 
-/// Parses YAML or JSON. Limits: 16 MiB, depth 64, 1e6 nodes, no aliases. Duplicate keys are errors.
-/// Throws InputError (file:line:column) on malformed text.
+/// What a document may hold: more is refused before it can cost memory or stack.
+inline constexpr std::size_t max_document_bytes = 16u << 20;
+inline constexpr std::size_t max_document_depth = 64;
+inline constexpr std::size_t max_document_nodes = 1'000'000;
+
+/// Parses YAML or JSON (UTF-8, one document). Limits as above; anchors, aliases and tags are refused, duplicate keys
+/// are errors. Throws InputError (file:line:column) on malformed or empty text.
 Node parse_text(std::string_view text, const std::string& file_name);
 /// Reads and parses a file; throws InputError when it can't be read, naming the path.
 Node parse_file(const std::filesystem::path& path);
@@ -109,9 +120,12 @@ public:
     Bandwidth bandwidth(std::string_view key);
     Bandwidth bandwidth_or(std::string_view key, Bandwidth fallback);
     FlopRate flop_rate(std::string_view key);
+    FlopRate flop_rate_or(std::string_view key, FlopRate fallback);
     Watts watts_or(std::string_view key, Watts fallback);
     std::vector<std::int64_t> integers(std::string_view key);  ///< a scalar counts as a list of one
+    std::vector<std::string> texts(std::string_view key);      ///< a scalar counts as a list of one
     std::optional<Node> node(std::string_view key);            ///< optional sub-tree, marked as known
+    std::vector<Node> nodes(std::string_view key);             ///< required; a single value counts as a list of one
     /// One of `allowed`; reports the allowed values and the nearest one otherwise, then returns `fallback`.
     std::string choice_or(std::string_view key, const std::vector<std::string>& allowed, std::string fallback);
 
@@ -123,7 +137,8 @@ public:
     void finish();
 
 private:
-    const Node* take(std::string_view key, bool required);
+    const Node* take(std::string_view key);
+    const Node* require(std::string_view key);
     Node node_;
     std::string what_;
     Diagnostics& diagnostics_;

@@ -1,8 +1,8 @@
 // A JSON value to write results with: ordered keys, exact integers, shortest round-trip doubles.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
-#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -11,7 +11,8 @@
 
 namespace lockstep::config {
 
-/// null, boolean, integer, double, text, array or object (keys in insertion order). Not-a-number is written as null.
+/// null, boolean, integer, double, text, array or object (keys in insertion order). Doubles that aren't finite are
+/// written as null; an unsigned alternative holds only what exceeds INT64_MAX.
 class Json {
 public:
     using Array = std::vector<Json>;
@@ -19,10 +20,14 @@ public:
 
     Json() = default;
     Json(std::nullptr_t) {}
-    Json(bool v) : value_(v) {}
-    Json(int v) : value_(static_cast<std::int64_t>(v)) {}
-    Json(std::int64_t v) : value_(v) {}
-    Json(std::uint64_t v) : value_(static_cast<std::int64_t>(v)) {}
+    Json(std::same_as<bool> auto v) : value_(v) {}
+    template <std::integral T>
+    requires(!std::same_as<T, bool>) Json(T v) {
+        if (std::in_range<std::int64_t>(v))
+            value_ = static_cast<std::int64_t>(v);
+        else
+            value_ = static_cast<std::uint64_t>(v);
+    }
     Json(double v) : value_(v) {}
     Json(const char* v) : value_(std::string(v)) {}
     Json(std::string v) : value_(std::move(v)) {}
@@ -43,7 +48,7 @@ public:
     std::string dump(int indent = 2) const;
 
 private:
-    std::variant<std::monostate, bool, std::int64_t, double, std::string, Array, Object> value_;
+    std::variant<std::monostate, bool, std::int64_t, double, std::string, Array, Object, std::uint64_t> value_;
 };
 
 }  // namespace lockstep::config

@@ -12,17 +12,19 @@ namespace lockstep::config {
 /// prefixes; B is byte, b is bit. Throw InputError that names the accepted units ("wants a size such as '25 MiB', got
 /// '25'").
 Bytes parse_bytes(std::string_view text);
-Seconds parse_seconds(std::string_view text);      ///< s, ms, us, ns, min, h
-Bandwidth parse_bandwidth(std::string_view text);  ///< B/s, GB/s, GiB/s, Gb/s, GT/s is refused
-FlopRate parse_flop_rate(std::string_view text);   ///< FLOPS, TFLOPS, TOPS ...
-Watts parse_watts(std::string_view text);          ///< W
+Seconds parse_seconds(std::string_view text);      ///< s, ms, us, ns, ps, min, h
+Bandwidth parse_bandwidth(std::string_view text);  ///< B/s, GB/s, GiB/s, Gb/s, GBps, Gbps; GT/s is refused
+FlopRate parse_flop_rate(std::string_view text);   ///< FLOPS, TFLOPS, TFLOP/s, TOPS, TOP/s ...
+Watts parse_watts(std::string_view text);          ///< W, kW, MW
 
-/// For people, 3 significant digits: "25 MiB", "1.5 GB/s", "312 TFLOP/s", "3.2 us", "4.11 GFLOP".
+/// For people, 3 significant digits, decimal prefixes but for sizes (KiB, MiB ...), no trailing zeros: "25 MiB", "1.5
+/// GB/s", "312 TFLOP/s", "3.2 us", "4.11 GFLOP".
 std::string format(Bytes bytes);
 std::string format(Seconds seconds);
 std::string format(Bandwidth bandwidth);
 std::string format(FlopRate rate);
 std::string format(Flops flops);
+std::string format(Watts watts);
 /// 25557032 -> "25,557,032".
 std::string format_count(long long count);
 
