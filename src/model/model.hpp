@@ -8,6 +8,7 @@
 
 #include "base/dtype.hpp"
 #include "config/data_path.hpp"
+#include "config/document.hpp"
 #include "model/layer.hpp"
 
 namespace lockstep::model {

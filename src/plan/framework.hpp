@@ -1,0 +1,48 @@
+// The habits of a training framework: what it copies, fuses, overlaps and costs on the host.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/dtype.hpp"
+#include "base/units.hpp"
+#include "config/data_path.hpp"
+#include "config/document.hpp"
+
+namespace lockstep::plan {
+
+enum class AttentionAlgorithm { flash, unfused };
+/// channels_last: activations [n, h, w, c], weights used as they are. packed: weights are reordered each step into the
+/// layouts the kernels want (CPU libraries), as ops of the graph.
+enum class MemoryFormat { channels_last, packed };
+enum class BucketStorage { copied, view };  ///< gradients are copied into buckets and back, or live in them
+enum class OptimizerFusion { per_parameter, fused };
+enum class Launch { asynchronous, blocking };  ///< blocking: the host waits for each op
+
+struct Framework {
+    std::string name;
+    std::string title;
+    // Structural traits: they change the graph, and real executors honour them.
+    bool overlap = true;              ///< gradient communication beside the backward pass
+    std::optional<DType> wire_dtype;  ///< of gradients on the wire; the gradient's own type when absent
+    Bytes bucket{25.0 * 1048576};
+    Bytes first_bucket{1.0 * 1048576};
+    BucketStorage bucket_storage = BucketStorage::copied;
+    AttentionAlgorithm attention = AttentionAlgorithm::flash;
+    MemoryFormat memory_format = MemoryFormat::channels_last;
+    OptimizerFusion optimizer_fusion = OptimizerFusion::fused;
+    // Cost traits: only the simulator uses them.
+    Seconds host_per_op{6e-6};  ///< host time to issue one op
+    Launch launch = Launch::asynchronous;
+    int run_ahead = 1024;  ///< ops the host may be ahead of the device
+    std::vector<std::string> sources;
+    std::filesystem::path file;
+};
+
+Framework load_framework(const config::DataPath& data, std::string_view name_or_path);
+std::vector<std::string> framework_names(const config::DataPath& data);
+
+}  // namespace lockstep::plan

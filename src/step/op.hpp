@@ -1,0 +1,261 @@
+// The ops of a step: what is computed, moved or waited for, with ordered input and output slots.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/dtype.hpp"
+#include "base/ids.hpp"
+#include "base/units.hpp"
+#include "model/layer.hpp"
+#include "plan/framework.hpp"
+#include "plan/mesh.hpp"
+#include "plan/plan.hpp"
+#include "step/tensor.hpp"
+
+namespace lockstep::step {
+
+enum class Phase { input, forward, backward, gradient_sync, optimizer };
+std::string_view to_string(Phase phase);
+
+enum class Pass { forward, backward_data, backward_weights };
+
+// ---- compute kinds. "in" and "out" list the slots in order; [x] is an optional last slot. Row-major unless a tensor's
+// layout says otherwise.
+
+/// C[batch][m, n] = op(A) op(B) (+ bias[n]). in: A, B, [bias]; out: C.
+struct Gemm {
+    std::int64_t batch = 1, m = 0, n = 0, k = 0;
+    enum class Transpose { no, yes } a = Transpose::no, b = Transpose::no;  ///< yes: stored [k, m] (A) or [n, k] (B)
+};
+/// forward in: x [n,c,h,w], w, [bias]; out: y. backward_data in: dy, w; out: dx. backward_weights in: dy, x; out: dw,
+/// [dbias]. `w` and `dw` are opaque when reorders surround the op (MemoryFormat::packed).
+struct Convolution {
+    std::int64_t n = 0, in_channels = 0, height = 0, width = 0, out_channels = 0, kernel = 1, stride = 1, padding = 0,
+                 groups = 1;
+    Pass pass = Pass::forward;
+    std::int64_t out_height() const { return (height + 2 * padding - kernel) / stride + 1; }
+    std::int64_t out_width() const { return (width + 2 * padding - kernel) / stride + 1; }
+};
+/// qkv [batch seq, (heads + 2 kv_heads) head_dim]. forward in: qkv; out: context [batch seq, heads head_dim], saved.
+/// backward_data in: dcontext, qkv, context, saved; out: dqkv. saved: log-sum-exp fp32 [batch, heads, seq] (flash), or
+/// the probabilities [batch, heads, seq, seq] after dropout (unfused). Dropout keyed by global element index in stream
+/// `dropout_stream`.
+struct Attention {
+    std::int64_t batch = 0, seq = 0, heads = 0, kv_heads = 0, head_dim = 0;
+    bool causal = true;
+    double dropout = 0;
+    std::uint64_t dropout_stream = 0;
+    plan::AttentionAlgorithm algorithm = plan::AttentionAlgorithm::flash;
+    Pass pass = Pass::forward;
+};
+/// Batch: x [rows, features, spatial...] normalised per feature over rows and space; layer, rms: per row over features
+/// (spatial = 1). forward in: x, scale, [shift]; out: y, mean, inverse_deviation, [running_mean, running_variance]
+/// (rms: y, inverse_deviation). backward_data in: dy, x, scale, mean, inverse_deviation (rms: dy, x, scale,
+/// inverse_deviation); out: dx, dscale, [dshift].
+struct Norm {
+    model::Norm::Kind kind = model::Norm::Kind::layer;
+    std::int64_t rows = 0, features = 0, spatial = 1;
+    double epsilon = 1e-5;
+    Pass pass = Pass::forward;
+};
+/// Element by element over `count` output elements:
+/// relu, gelu, silu, tanh: forward in: x; out: y. relu_backward, tanh_backward in: dy, y; gelu_backward, silu_backward
+/// in: dy, x; out: dx. add in: a, b; out: c. scale in: a; out: b = factor a. gated in: x [rows, 2 f] (gate, up); out: y
+/// [rows, f]. gated_backward in: dy, x; out: dx. (`width` = f) rotary, rotary_backward in: x [rows, width]; out: y;
+/// `rotary` gives heads; position = row modulo seq. add_rows in: x [rows, width], table [seq, width]; out: y; row r
+/// adds table[r modulo seq].
+struct Elementwise {
+    enum class Kind {
+        relu,
+        relu_backward,
+        gelu,
+        gelu_backward,
+        silu,
+        silu_backward,
+        tanh,
+        tanh_backward,
+        add,
+        scale,
+        gated,
+        gated_backward,
+        rotary,
+        rotary_backward,
+        add_rows
+    } kind = Kind::add;
+    std::int64_t count = 0;
+    std::int64_t width = 0;
+    std::int64_t seq = 0;
+    double factor = 1;
+    model::Rotary rotary;
+};
+/// in: x [rows, columns]; out: y [columns] = sum over rows (bias and position gradients).
+struct ColumnSum {
+    std::int64_t rows = 0, columns = 0;
+};
+/// forward in: ids int32 [tokens], table [vocab, hidden]; out: y [tokens, hidden]. backward_weights in: dy, ids; out:
+/// dtable (dense).
+struct Embedding {
+    std::int64_t tokens = 0, vocab = 0, hidden = 0;
+    Pass pass = Pass::forward;
+};
+/// First token of each sequence: forward in: x [batch, seq, width]; out: y [batch, width]. backward_data in: dy; out:
+/// dx (zero elsewhere).
+struct FirstToken {
+    std::int64_t batch = 0, seq = 0, width = 0;
+    Pass pass = Pass::forward;
+};
+/// forward in: logits [rows, classes], labels int32 [rows]; out: loss fp32 [1] (mean over rows and micro-batches:
+/// accumulates), lse fp32 [rows]. backward_data in: logits, labels, lse, [loss_scale fp32 [1]]; out: dlogits = (softmax
+/// - onehot) * gradient_scale (* loss_scale).
+struct SoftmaxLoss {
+    std::int64_t rows = 0, classes = 0;
+    double gradient_scale = 1;  ///< 1 / (rows accumulation); also the factor of the loss sum
+    Pass pass = Pass::forward;
+};
+/// forward in: x [n,c,h,w]; out: y, [indices int32, max only]. backward_data in: dy, [indices]; out: dx.
+struct Pool {
+    model::Pool::Kind kind = model::Pool::Kind::max;
+    std::int64_t n = 0, channels = 0, height = 0, width = 0, kernel = 2, stride = 2, padding = 0;
+    Pass pass = Pass::forward;
+    std::int64_t out_height() const { return (height + 2 * padding - kernel) / stride + 1; }
+    std::int64_t out_width() const { return (width + 2 * padding - kernel) / stride + 1; }
+};
+/// forward in: x; out: y, mask uint8. backward_data in: dy, mask; out: dx. Kept elements are divided by 1 - p.
+struct Dropout {
+    std::int64_t count = 0;
+    double probability = 0;
+    std::uint64_t stream = 0;
+    Pass pass = Pass::forward;
+};
+/// Per parameter, slots in a row. sgd_momentum: v = m v + g; p -= lr v. adam: AdamW without decay.
+/// in, for each parameter: gradient; then, when loss scaling is on: found_inf fp32 [1], loss_scale fp32 [1].
+/// out, for each parameter (all read and written): parameter, state1, [state2 (adam)], [master fp32, when the parameter
+/// is not fp32]. A step whose found_inf is not 0 changes nothing.
+struct OptimizerUpdate {
+    plan::Optimizer kind = plan::Optimizer::sgd_momentum;
+    std::int64_t parameters = 0;  ///< tensors
+    std::int64_t count = 0;       ///< elements of all of them
+    double learning_rate = 1e-6;
+    double gradient_factor = 1;  ///< multiplies each gradient (1 / loss scale is applied apart)
+    bool has_master = false;
+    bool has_loss_scale = false;
+};
+/// in: x; out: y, the same elements in another order (Layout::opaque on one side). The op on the opaque side defines
+/// the order. `target` says which convolution uses the packed side.
+struct Reorder {
+    std::int64_t count = 0;
+    Convolution target;
+};
+/// in: x; out: y, another dtype.
+struct Cast {
+    std::int64_t count = 0;
+};
+/// out: y = value.
+struct Fill {
+    std::int64_t count = 0;
+    double value = 0;
+};
+/// in: gradients...; out: found_inf fp32 [1] = 1 when any element is not finite.
+struct FoundInf {
+    std::int64_t count = 0;
+};
+/// in: found_inf; out: loss_scale (read and written), as PyTorch's GradScaler: halved on overflow, doubled after 2000
+/// good steps.
+struct UpdateLossScale {};
+
+using Compute =
+    std::variant<Gemm, Convolution, Attention, Norm, Elementwise, ColumnSum, Embedding, FirstToken, SoftmaxLoss, Pool,
+                 Dropout, OptimizerUpdate, Reorder, Cast, Fill, FoundInf, UpdateLossScale>;
+
+// ---- movement
+
+struct Communicator;
+using CommunicatorId = Id<Communicator>;
+
+enum class CollectiveKind { all_reduce, reduce_scatter, all_gather, broadcast, all_to_all };
+enum class Reduction { sum, average, max };
+/// `count` has NCCL's meaning: elements of the buffer for all_reduce and broadcast, per rank for reduce_scatter
+/// (received), all_gather (sent) and all_to_all (per pair). in: the buffer; out: the buffer (in place) or the result.
+struct Collective {
+    CollectiveKind kind = CollectiveKind::all_reduce;
+    CommunicatorId communicator;
+    Reduction reduction = Reduction::sum;
+    std::int64_t count = 0;
+    DType dtype = DType::fp32;
+};
+/// A neighbour relative to this rank along one mesh axis.
+struct Peer {
+    plan::Axis axis = plan::Axis::pp;
+    int offset = 0;  ///< +1 is the next stage; wraps around only when `wraps`
+    bool wraps = false;
+};
+struct Message {
+    Peer peer;
+    TensorId tensor;
+    int tag = 0;
+};
+/// One ncclGroup (or Isend/Irecv/Waitall). The tensors of sends are also listed in `in`, those of receives in `out`.
+struct P2PGroup {
+    CommunicatorId communicator;
+    std::vector<Message> sends;
+    std::vector<Message> receives;
+};
+/// in: x; out: y = factor x (with a cast when dtypes differ). `input` brings a batch from the data pipeline and takes
+/// at least `least_time`.
+struct Copy {
+    enum class Kind { bucket_in, bucket_out, input, host_to_device, device_to_host } kind = Kind::bucket_in;
+    std::int64_t count = 0;
+    double factor = 1;
+    Seconds least_time;
+};
+/// The host waits until the ops that wrote `in` are done before it issues more.
+struct HostSync {
+    enum class Reason { found_inf, gradient_norm } reason = Reason::found_inf;
+};
+
+using OpKind = std::variant<Compute, Collective, P2PGroup, Copy, HostSync>;
+
+// ---- ops
+
+/// overwrite: what was there is lost; accumulate: added to it; accumulate_micro_batches: overwrite in micro-batch 0,
+/// accumulate after; update: read and written.
+enum class Access { overwrite, accumulate, accumulate_micro_batches, update };
+struct Write {
+    TensorId tensor;
+    Access access = Access::overwrite;
+};
+
+/// A queue of ops that run in order: (communicator, lane) for communication; one for compute, one for copies, one for
+/// input.
+struct Stream {
+    enum class Lane { compute, copy, input, communication } lane = Lane::compute;
+    CommunicatorId communicator;  ///< of communication lanes
+    std::string name;             ///< "compute", "dp", "pp" ...
+};
+using StreamId = Id<Stream>;
+
+struct Op {
+    std::string name;  ///< "layer1.0.conv1.forward", "bucket3.all_reduce"
+    Phase phase = Phase::forward;
+    OpKind kind;
+    std::vector<TensorId> in;
+    std::vector<Write> out;
+    StreamId stream;
+    model::LayerId layer;            ///< invalid when it belongs to none
+    MathType math = MathType::fp32;  ///< of the multipliers
+    Flops flops;                     ///< a multiply-add is 2
+    Bytes bytes;                     ///< least memory traffic; bytes of the buffer for a collective
+    Seconds host_time;               ///< to issue it (cost trait of the framework)
+    bool is_last_micro_batch_only =
+        false;  ///< skipped in all passes but the last (gradient communication under accumulation)
+};
+
+std::string_view kind_name(const Op& op);  ///< "gemm", "convolution", "all_reduce", "bucket_in", "host_sync" ...
+bool is_communication(const Op& op);       ///< Collective or P2PGroup
+bool is_compute(const Op& op);
+
+}  // namespace lockstep::step

@@ -1,0 +1,83 @@
+// The tensor table of a step graph.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/dtype.hpp"
+#include "base/ids.hpp"
+#include "base/shape.hpp"
+#include "plan/mesh.hpp"
+
+namespace lockstep::step {
+
+enum class Role {
+    input,          ///< samples and labels
+    parameter,      ///< what the kernels read
+    gradient,       ///< as the backward pass writes it
+    main_gradient,  ///< the fp32 sum an optimizer reads where it is not `gradient`
+    master_weight,  ///< fp32 copy of a low precision parameter
+    optimizer_state,
+    buffer,  ///< running statistics
+    activation,
+    communication,  ///< buckets and message buffers
+    scalar,         ///< loss, loss scale, found-inf
+    workspace
+};
+std::string_view to_string(Role role);
+
+/// How long a value lives: one pass of one micro-batch, one step, or from step to step (then each step makes a new
+/// version of it).
+enum class Lifetime { micro_batch, step, carried };
+
+/// Physical order of a [n, c, h, w] tensor. `opaque` is an executor's own packed order, of the same element count.
+enum class Layout { row_major, channels_last, opaque };
+
+struct Tensor;
+using TensorId = Id<Tensor>;
+
+/// A tensor that is part of another's storage, in elements of the same dtype.
+struct View {
+    TensorId of;  ///< never itself a view
+    std::int64_t first_element = 0;
+};
+
+/// What a tensor holds before the first step.
+struct Initial {
+    enum class Kind { none, zero, one, normal, token_ids, class_labels, value } kind = Kind::none;
+    double scale = 0;        ///< standard deviation of normal; the value
+    std::int64_t range = 0;  ///< ids and labels are below it
+    std::uint64_t stream =
+        0;  ///< of the counter-based generator; the counter is the global element index (and the step for inputs)
+};
+
+/// This rank's part of a global tensor: extent `dimension` is split evenly over a mesh axis.
+struct Shard {
+    int dimension = 0;
+    plan::Axis axis = plan::Axis::dp;
+};
+
+struct Tensor {
+    std::string name;
+    Shape shape;                ///< of this rank's part
+    std::vector<Shard> shards;  ///< empty: every rank holds all of it
+    DType dtype = DType::fp32;
+    Role role = Role::activation;
+    Lifetime lifetime = Lifetime::micro_batch;
+    Layout layout = Layout::row_major;
+    std::optional<View> view;
+    Initial initial;
+
+    std::int64_t elements() const { return shape.elements(); }
+    Bytes bytes() const { return static_cast<double>(elements()) * size_of(dtype); }
+};
+
+/// Global shape: each sharded extent times the extent of its axis.
+Shape global_shape(const Tensor& tensor, const plan::Mesh& mesh);
+/// Global index of the first element along each dimension for a rank.
+std::vector<std::int64_t> shard_offset(const Tensor& tensor, const plan::Mesh& mesh, int rank);
+
+}  // namespace lockstep::step
