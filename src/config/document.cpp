@@ -22,7 +22,12 @@ void Diagnostics::error(const Location& where, const std::string& message) {
 }
 
 void Diagnostics::throw_if_any() const {
-    if (has_errors()) throw InputError(fmt::format("{}", fmt::join(errors_, "\n")));
+    if (!has_errors()) return;
+    const auto shown = std::min(count(), max_shown_errors);
+    std::string text =
+        fmt::format("{}", fmt::join(errors_.begin(), errors_.begin() + static_cast<std::ptrdiff_t>(shown), "\n"));
+    if (shown < count()) text += fmt::format("\n... and {} more errors", count() - shown);
+    throw InputError(text);
 }
 
 struct Node::Data {

@@ -34,8 +34,9 @@ public:
     bool has_errors() const { return !errors_.empty(); }
     std::size_t count() const { return errors_.size(); }
     const std::vector<std::string>& errors() const { return errors_; }  ///< "file:line:column: message"
-    /// Throws InputError with all errors, one per line, when there is one.
+    /// Throws InputError with all errors, one per line, when there is one; past `max_shown_errors` only their count.
     void throw_if_any() const;
+    static constexpr std::size_t max_shown_errors = 100;
 
 private:
     std::vector<std::string> errors_;

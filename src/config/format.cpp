@@ -48,8 +48,8 @@ constexpr std::array<Unit, 6> byte_units{{{1, "B"},
                                           {1073741824.0, "GiB"},
                                           {1099511627776.0, "TiB"},
                                           {1125899906842624.0, "PiB"}}};
-constexpr std::array<Unit, 5> bandwidth_units{
-    {{1, "B/s"}, {1e3, "kB/s"}, {1e6, "MB/s"}, {1e9, "GB/s"}, {1e12, "TB/s"}}};
+constexpr std::array<Unit, 6> bandwidth_units{
+    {{1, "B/s"}, {1e3, "kB/s"}, {1e6, "MB/s"}, {1e9, "GB/s"}, {1e12, "TB/s"}, {1e15, "PB/s"}}};
 constexpr std::array<Unit, 7> rate_units{{{1, "FLOP/s"},
                                           {1e3, "kFLOP/s"},
                                           {1e6, "MFLOP/s"},

@@ -25,13 +25,16 @@ public:
     Location at(const YAML::Mark& mark) const { return {file_, mark.line + 1, mark.column + 1}; }
 
     void OnDocumentStart(const YAML::Mark& mark) override {
-        if (root_) throw InputError(to_string(at(mark)) + ": a second document starts here; a file holds one");
+        if (root_)
+            throw InputError(to_string(at(mark)) +
+                             ": more text after the end of the document; a file holds one document");
     }
     void OnDocumentEnd() override {}
     void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
         admit(mark, "?", anchor);
         if (expects_key()) return take_key("", at(mark), "has no text");
-        add(Node::make_null(at(mark)));
+        const bool is_value = !frames_.empty() && frames_.back().key;  // the parser's mark may be on a later line
+        add(Node::make_null(is_value ? frames_.back().key->where : at(mark)));
     }
     void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
         throw InputError(to_string(at(mark)) + ": aliases (*name) are not accepted; write the value out");
@@ -70,7 +73,8 @@ private:
 
     void admit(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor) {
         if (++nodes_ > max_document_nodes)
-            throw InputError(fmt::format("{}: more than {} values; split the file", file_, max_document_nodes));
+            throw InputError(
+                fmt::format("{}: more than {} values; split the file", to_string(at(mark)), max_document_nodes));
         if (anchor != 0)
             throw InputError(to_string(at(mark)) + ": anchors (&name) are not accepted; write the value out");
         if (tag != "" && tag != "?" && tag != "!")
@@ -95,8 +99,10 @@ private:
 
     void open(Node::Kind kind, const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor) {
         admit(mark, tag, anchor);
-        if (expects_key())
-            throw InputError(to_string(at(mark)) + ": a key is a list or a mapping; a key is plain text");
+        if (expects_key())  // which is also what an unclosed bracket looks like at the end of the text
+            throw InputError(
+                to_string(at(mark)) +
+                ": a bracket opened here is never closed, or a list or a mapping stands where a key is wanted");
         if (frames_.size() >= max_document_depth)
             throw InputError(fmt::format("{}: nested deeper than {} levels", to_string(at(mark)), max_document_depth));
         frames_.push_back({kind, at(mark)});

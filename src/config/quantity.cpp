@@ -71,8 +71,7 @@ std::optional<double> bandwidth_factor(std::string_view unit) {
 }
 
 std::optional<double> flop_rate_factor(std::string_view unit) {
-    return factor_before(
-        unit, {"FLOPS", "FLOP/s", "FLOPs", "FLOPs/s", "Flops", "Flop/s", "flops", "flop/s", "OPS", "OP/s", "OPs/s"});
+    return factor_before(unit, {"FLOPS", "FLOPs", "Flops", "flops", "FLOP/s", "Flop/s", "flop/s", "OPS", "OP/s"});
 }
 
 std::optional<double> watts_factor(std::string_view unit) { return factor_before(unit, {"W"}); }
