@@ -116,7 +116,11 @@ public:
     ~MpiSession();
     MpiSession(const MpiSession&) = delete;
     MpiSession& operator=(const MpiSession&) = delete;
-    std::unique_ptr<World> world();
+    /// Bytes that one MPI call may carry in all; its counts are ints, and some implementations multiply them by the
+    /// number of ranks.
+    static constexpr std::size_t default_largest_call = std::size_t{1} << 30;
+    /// The world of all ranks. Collective. Transfers above `largest_call` bytes are cut (tests cut small ones).
+    std::unique_ptr<World> world(std::size_t largest_call = default_largest_call);
     static std::string library_version();
 
 private:

@@ -1,0 +1,24 @@
+// Checks of what callers hand to a World, the same for every implementation: a wrong length is a bug of the caller,
+// found here.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+
+#include "world/world.hpp"
+
+namespace lockstep::world {
+
+/// Throw LogicError when the argument does not fit the contract of World.
+void check_rank(const World& world, int rank, const char* role);
+void check_numbers(std::size_t bytes, Number type);
+void check_parts(const World& world, std::size_t whole, std::size_t part, const char* operation);
+void check_all_to_all(const World& world, std::size_t send, std::size_t receive);
+void check_colour(int colour);
+void check_messages(const World& world, std::span<const Send> sends, std::span<const Receive> receives);
+
+/// Name of this host as the operating system knows it. Throws RuntimeError.
+std::string host_name();
+
+}  // namespace lockstep::world
