@@ -1,0 +1,63 @@
+// What analysis found in one run or a series of runs; knows nothing of how it is shown.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/units.hpp"
+#include "record/run_description.hpp"
+#include "step/liveness.hpp"
+
+namespace lockstep::analysis {
+
+/// Over the counted steps (warm-up left out) of the critical rank.
+struct StepTime {
+    Seconds median, p95, p99;
+    Seconds interval80_low,
+        interval80_high;  ///< of the median, by bootstrap over steps; of the prediction, when it carries one
+};
+
+/// Parts of the step time of the critical rank; they sum to the mean counted step time.
+struct Breakdown {
+    Seconds compute, exposed_communication, wait, bubble, optimizer, launch, input, idle;
+    Seconds total() const {
+        return compute + exposed_communication + wait + bubble + optimizer + launch + input + idle;
+    }
+};
+
+/// One run, measured or predicted.
+struct RunFindings {
+    std::string experiment, label, model, machine, precision, framework, backend;
+    int ranks = 1;
+    record::Origin origin = record::Origin::measured;
+    record::Status status = record::Status::complete;
+    std::string run;  ///< folder or file; "" when not recorded
+    std::int64_t counted_steps = 0;
+    std::int64_t global_batch = 1;
+    StepTime step_time;
+    double throughput = 0;  ///< samples of the global batch per second, from the median
+    std::string throughput_unit;
+    std::optional<double> speedup, efficiency;
+    Breakdown breakdown;
+    Breakdown breakdown_p95;      ///< 95th percentile over steps of each part (does not sum)
+    double overlapped_share = 0;  ///< of communication time hidden behind compute
+    step::MemoryUse memory;
+    Bytes memory_capacity;
+    std::optional<double> mfu, hfu;
+    std::optional<FlopRate> peak;
+    std::string peak_source;
+    std::vector<std::string> warnings;
+};
+
+enum class Scaling { single, weak, strong };
+
+struct SeriesFindings {
+    std::vector<RunFindings> points;  ///< by rank count
+    Scaling scaling = Scaling::single;
+    int baseline_ranks = 1;
+    std::vector<std::string> warnings;
+};
+
+}  // namespace lockstep::analysis

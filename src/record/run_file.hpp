@@ -1,0 +1,35 @@
+// Makes one compressed file of a run's rank files, and repairs what a kill left behind, by copying.
+#pragma once
+
+#include <filesystem>
+
+#include "record/run_description.hpp"
+
+namespace lockstep::record {
+
+/// Merges the rank files of a folder into run.h5 (compressed, sorted by (step, rank), with an offset table), written
+/// beside and renamed, and removes the rank files when that succeeded. Throws RuntimeError and leaves the rank files as
+/// they are otherwise.
+void merge_run(const std::filesystem::path& folder);
+
+struct RepairReport {
+    std::filesystem::path output;
+    int ranks = 0;
+    std::int64_t steps = 0;            ///< kept on all ranks
+    std::int64_t discarded_steps = 0;  ///< finished by some ranks only, the most of any rank
+};
+/// Copies every finished step of a killed run into `output` (a new folder with a merged run.h5; default:
+/// FOLDER-repaired). Never edits in place.
+RepairReport repair_run(const std::filesystem::path& folder, const std::filesystem::path& output);
+
+/// What `lockstep status` prints, without opening more than the headers.
+struct RunState {
+    Status status = Status::running;
+    bool is_alive = false;  ///< a writer still holds it and its watermark moved within the last minutes
+    std::int64_t steps = 0, planned_steps = 0;
+    int ranks_present = 0, ranks = 0;
+    bool is_merged = false;
+};
+RunState read_state(const std::filesystem::path& folder_or_file);
+
+}  // namespace lockstep::record
