@@ -38,10 +38,17 @@ struct Framework {
     Seconds host_per_op{6e-6};  ///< host time to issue one op
     Launch launch = Launch::asynchronous;
     int run_ahead = 1024;  ///< ops the host may be ahead of the device
-    std::vector<std::string> sources;
+    std::vector<std::string>
+        sources;  ///< "TRAIT: where its value is from" or "TRAIT: assumed: why", one for each trait
     std::filesystem::path file;
 };
 
+inline constexpr Bytes max_bucket{1099511627776.0};
+std::string bucket_limits();  ///< the allowed sizes, for messages
+
+/// A profile of models/frameworks/ by name, or a file. Each trait is {value: V, source: TEXT} or {value: V, assumed:
+/// TEXT}; `base: NAME` builds on another profile, and without it every trait must be there. Throws InputError with all
+/// errors of the file.
 Framework load_framework(const config::DataPath& data, std::string_view name_or_path);
 std::vector<std::string> framework_names(const config::DataPath& data);
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "base/units.hpp"
 #include "config/document.hpp"
@@ -32,11 +33,15 @@ struct Plan {
 /// What an experiment's `plan:` says, before the world size is known.
 struct PlanRequest {
     int tp = 1, pp = 1, cp = 1, ep = 1, zero = 0;
+    std::int64_t microbatch = 0;  ///< samples of one pass as given; 0: what batch and accumulation leave
     Bytes bucket{25.0 * 1048576};
     Bytes first_bucket{1.0 * 1048576};
     bool overlap = true;
 };
-/// Defaults for bucket, first_bucket and overlap come from the framework. All errors go to `diagnostics`.
+/// Reads {bucket, first_bucket, overlap, tp, pp, vpp, schedule, cp, ep, zero, microbatch, recompute,
+/// sequence_parallel}; a null node is the default of everything. Defaults for bucket, first_bucket (at most bucket) and
+/// overlap come from the framework. What this version can't execute is refused with the allowed value: tp, pp, vpp, cp
+/// and ep above 1, zero above 0, recompute other than none, sequence_parallel true. All errors go to `diagnostics`.
 PlanRequest read_plan(const config::Node& node, const Framework& framework, config::Diagnostics& diagnostics);
 
 /// The batch as an experiment gives it: per rank (weak scaling) or global (strong scaling).
@@ -46,7 +51,11 @@ struct BatchRequest {
     int accumulation = 1;
 };
 
-/// The plan for a world of `ranks`. Throws InputError when ranks, batch and plan don't fit, naming what is allowed.
+inline constexpr int max_ranks = 1'000'000;
+inline constexpr std::int64_t max_global_batch = 1'000'000'000'000;  ///< samples of one step
+
+/// The plan for a world of `ranks`: dp = ranks / (tp pp cp ep), micro-batch = batch of a replica / accumulation.
+/// Throws InputError when ranks, batch and plan don't fit, naming the nearest values that do.
 Plan make_plan(const PlanRequest& request, const BatchRequest& batch, Optimizer optimizer, int ranks);
 
 }  // namespace lockstep::plan
