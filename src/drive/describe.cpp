@@ -1,0 +1,90 @@
+#include "drive/describe.hpp"
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <iterator>
+
+#include "base/error.hpp"
+#include "config/quantity.hpp"
+
+namespace lockstep::drive {
+
+namespace {
+
+std::string text_of(const std::filesystem::path& file) {
+    std::ifstream stream(file, std::ios::binary);
+    return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+}
+
+void add_text(record::RunDescription& run, const std::string& name, const std::filesystem::path& file) {
+    if (!file.empty() && std::filesystem::exists(file)) run.texts[name] = text_of(file);
+}
+
+}  // namespace
+
+std::string machine_title(const config::Node& machine) {
+    if (!machine.is_mapping()) return machine.text();
+    const auto text = [&](const char* key) {
+        const config::Node* node = machine.find(key);
+        return node == nullptr ? std::string("?") : node->text();
+    };
+    return fmt::format("{}x {} ({})", text("count"), text("node"), text("network"));
+}
+
+std::optional<PeakUsed> peak_for(const machine::Device& device, Precision precision) {
+    const MathType type = math_type(precision);
+    const auto rate = device.peak(type);
+    if (!rate) return std::nullopt;
+    std::string source = device.sources.empty() ? device.name : device.sources.front();
+    return PeakUsed{*rate,
+                    fmt::format("{} dense {} of {}: {}", config::format(*rate), to_string(type), device.name, source)};
+}
+
+record::RunDescription describe_run(const experiment::Experiment& experiment, const step::StepGraph& graph,
+                                    const machine::Machine& machine, record::Origin origin,
+                                    const step::Executor& executor) {
+    record::RunDescription run;
+    run.origin = origin;
+    run.experiment = experiment.name;
+    run.label = experiment.label;
+    run.model = experiment.model.name;
+    run.machine = machine.name;
+    run.intended_machine = machine_title(experiment.machine);
+    run.precision = to_string(experiment.precision);
+    run.framework = experiment.framework.name;
+    run.backend = executor.info().backend;
+    run.ranks = graph.mesh.ranks();
+    run.global_batch = graph.global_batch;
+    run.is_strong_scaling = experiment.is_strong_scaling();
+    run.throughput_unit = experiment.model.sample_unit + "/s";
+    run.tokens_per_sample = experiment.model.tokens_per_sample();
+    run.seed = experiment.seed;
+    run.model_flops = graph.model_flops;
+    if (const auto peak = peak_for(machine.device, experiment.precision)) {
+        run.peak = peak->rate;
+        run.peak_source = peak->source;
+    }
+    run.memory = executor.memory();
+    run.memory_capacity = machine.device.memory;
+    run.series_text = experiment.series_text();
+    run.texts["experiment.json"] = experiment.merged.canonical();
+    add_text(run, "model.yaml", experiment.model.file);
+    add_text(run, "machine.yaml", machine.file);
+    add_text(run, "device.yaml", machine.device.file);
+    add_text(run, "framework.yaml", experiment.framework.file);
+    return run;
+}
+
+void require_memory(const step::MemoryUse& use, Bytes capacity, const std::string& device,
+                    std::int64_t batch_per_rank) {
+    if (capacity.value <= 0 || use.total <= capacity) return;
+    throw InputError(fmt::format(
+        "the step needs {} a rank and {} has {} (parameters {}, gradients {}, optimizer {}, activations {}); use a "
+        "smaller "
+        "batch than {} a rank, or accumulation",
+        config::format(use.total), device, config::format(capacity), config::format(use.parameters),
+        config::format(use.gradients), config::format(use.optimizer), config::format(use.activations), batch_per_rank));
+}
+
+}  // namespace lockstep::drive
