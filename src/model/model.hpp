@@ -36,7 +36,13 @@ struct Model {
     std::int64_t tokens_per_sample() const;  ///< sequence length, or 0 for images
 };
 
-/// Cost of a layer for `batch` samples with activations and weights of `dtype`.
+/// Whether a gradient has to reach the layer's inputs: some layer before it has a trainable parameter.
+bool needs_input_gradient(const Model& model, const Layer& layer);
+
+/// Cost of a layer for `batch` samples with activations and weights of `dtype` and ids of 4 bytes. Attention counts all
+/// scores, causal or not (a kernel that skips the masked half does about half). Backward data is 0 where no gradient is
+/// needed, backward weights where nothing trains. Not counted: adding gradients where a layer feeds several, dropout
+/// masks (made again by counter), scores computed again. Throws InputError when the multiply-adds leave 64 bits.
 LayerCost cost_of(const Model& model, const Layer& layer, std::int64_t batch, DType dtype);
 /// Multiply-adds of the forward pass of one sample (convolutions, matrix products, full attention; look-ups excluded).
 std::int64_t forward_multiply_adds(const Model& model);

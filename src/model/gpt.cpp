@@ -1,0 +1,83 @@
+#include "model/gpt.hpp"
+
+#include <fmt/format.h>
+
+#include "model/limits.hpp"
+
+namespace lockstep::model {
+
+namespace {
+
+constexpr std::int64_t layers_per_block = 14;  // norm, qkv, rotary, attention, proj, dropout, add; the same for the MLP
+
+void read_positions(config::Object& object, Transformer& t) {
+    t.rotary = object.choice_or("position", {"learned", "rotary"}, "learned") == "rotary";
+    t.rope_theta = object.number_or("rope_theta", 10000, 1, 1e12);
+    t.positions = object.integer_or("positions", t.seq_len, 1, max_extent);
+    if (t.rotary && object.has("positions"))
+        object.error("positions", "rotary positions have no table; remove 'positions', or use position: learned");
+    if (t.positions < t.seq_len)
+        object.error("positions",
+                     fmt::format("{} positions are fewer than seq_len {}; raise positions or lower seq_len",
+                                 t.positions, t.seq_len));
+    if (t.rotary && t.head_dim % 2 != 0)
+        object.error("head_dim", fmt::format("rotary positions want an even head_dim, got {}", t.head_dim));
+}
+
+void add_block(ModelBuilder& builder, const Transformer& t, int index, LayerId& stream) {
+    const std::string prefix = fmt::format("block.{}.", index);
+    Chain attention(builder, t, prefix, index, stream);
+    attention.add_norm("norm1");
+    attention.add_attention();
+    const LayerId middle = attention.add_sum("add1", stream);
+    Chain mlp(builder, t, prefix, index, middle);
+    mlp.add_norm("norm2");
+    mlp.add_mlp();
+    stream = mlp.add_sum("add2", middle);
+}
+
+}  // namespace
+
+Transformer read_gpt(const config::Node& node, config::Diagnostics& diagnostics) {
+    config::Object object(node, "gpt", diagnostics);
+    const std::size_t errors_before = diagnostics.count();
+    Transformer t = read_transformer_sizes(object);
+    t.gated = object.flag_or("gated", false);
+    t.tied = object.flag_or("tied", true);
+    t.bias = object.flag_or("bias", true);
+    t.norm = object.choice_or("norm", {"layer", "rms"}, "layer") == "rms" ? Norm::Kind::rms : Norm::Kind::layer;
+    t.kv_heads = object.integer_or("kv_heads", t.heads, 1, max_extent);
+    const bool readable = diagnostics.count() == errors_before;
+    read_positions(object, t);
+    if (readable && t.heads % t.kv_heads != 0)
+        object.error("kv_heads", fmt::format("kv_heads {} doesn't divide heads {}", t.kv_heads, t.heads));
+    check_layer_count(object, t.layers, layers_per_block);
+    object.finish();
+    return t;
+}
+
+Model build_gpt(const std::string& name, const Transformer& t) {
+    ModelBuilder builder(name);
+    builder.add_input({Input::Kind::tokens, "tokens", {t.seq_len}, t.vocab});
+    Chain start(builder, t, "", -1, Feed::from_input(0));
+    const LayerId tokens = start.add("embedding", Embedding{t.vocab, t.hidden});
+    if (!t.rotary) start.add("position", PositionEmbedding{t.positions, t.hidden});
+    start.add_dropout("embedding_dropout");
+
+    LayerId stream = start.last();
+    for (std::int64_t i = 0; i < t.layers; ++i) add_block(builder, t, static_cast<int>(i), stream);
+
+    Chain head(builder, t, "", -1, stream);
+    head.add_norm("norm");
+    const Linear output{t.hidden, t.vocab, false};
+    if (t.tied)
+        head.add_tied("output", output, builder.model().layer(tokens).parameters.front());
+    else
+        head.add("output", output);
+    head.add("loss", SoftmaxLoss{t.vocab});
+    Model model = builder.take();
+    model.sample_unit = "sequences";
+    return model;
+}
+
+}  // namespace lockstep::model

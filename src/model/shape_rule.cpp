@@ -1,0 +1,144 @@
+#include "model/shape_rule.hpp"
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "model/limits.hpp"
+
+namespace lockstep::model {
+
+namespace {
+
+std::string describe(const Source& source) {
+    return fmt::format("'{}' gives {}", source.name, to_string(source.shape));
+}
+
+[[noreturn]] void misfit(const std::string& wanted, const Source& source) {
+    throw InputError(fmt::format("shapes don't fit ({} is wanted, {})", wanted, describe(source)));
+}
+
+const Shape& image(const Source& source) {
+    if (source.shape.rank() != 3) misfit("an image [channels, height, width]", source);
+    return source.shape;
+}
+
+/// (size + 2 padding - kernel) / stride + 1, rounded down: convolutions and pools alike.
+std::int64_t windows(std::int64_t size, std::int64_t kernel, std::int64_t stride, std::int64_t padding,
+                     const Source& source) {
+    if (size + 2 * padding < kernel)
+        throw InputError(fmt::format("shapes don't fit (a kernel of {} with padding {} is larger than what {})", kernel,
+                                     padding, describe(source)));
+    return (size + 2 * padding - kernel) / stride + 1;
+}
+
+const Shape& last_extent(const Source& source, std::int64_t extent) {
+    if (source.shape.rank() == 0 || source.shape.back() != extent) misfit(fmt::format("[..., {}]", extent), source);
+    return source.shape;
+}
+
+const Shape& sequence(const Source& source, std::int64_t width) {
+    if (source.shape.rank() != 2 || source.shape.back() != width) misfit(fmt::format("[sequence, {}]", width), source);
+    return source.shape;
+}
+
+Shape with_last_extent(Shape shape, std::int64_t extent) {
+    shape.extents.back() = extent;
+    return shape;
+}
+
+struct Rule {
+    const std::vector<Source>& sources;
+    const Source& first() const { return sources.front(); }
+
+    Shape operator()(const Convolution& conv) const {
+        const Shape& in = image(first());
+        if (in[0] != conv.in_channels) misfit(fmt::format("[{}, height, width]", conv.in_channels), first());
+        if (conv.in_channels % conv.groups != 0 || conv.out_channels % conv.groups != 0)
+            throw InputError(fmt::format("groups {} must divide the {} channels going in and the {} coming out",
+                                         conv.groups, conv.in_channels, conv.out_channels));
+        return {conv.out_channels, windows(in[1], conv.kernel, conv.stride, conv.padding, first()),
+                windows(in[2], conv.kernel, conv.stride, conv.padding, first())};
+    }
+    Shape operator()(const Linear& linear) const {
+        return with_last_extent(last_extent(first(), linear.in_features), linear.out_features);
+    }
+    Shape operator()(const Norm& norm) const {
+        if (norm.kind != Norm::Kind::batch) return last_extent(first(), norm.features);
+        if (image(first())[0] != norm.features) misfit(fmt::format("[{}, height, width]", norm.features), first());
+        return first().shape;
+    }
+    Shape operator()(const Activation&) const { return first().shape; }
+    Shape operator()(const GatedActivation& gated) const {
+        return with_last_extent(last_extent(first(), 2 * gated.features), gated.features);
+    }
+    Shape operator()(const Pool& pool) const {
+        const Shape& in = image(first());
+        if (pool.kernel == 0) return {in[0], 1, 1};
+        if (2 * pool.padding > pool.kernel)
+            throw InputError(fmt::format("padding {} is more than half the kernel {}", pool.padding, pool.kernel));
+        return {in[0], windows(in[1], pool.kernel, pool.stride, pool.padding, first()),
+                windows(in[2], pool.kernel, pool.stride, pool.padding, first())};
+    }
+    Shape operator()(const Add&) const {
+        if (sources[0].shape != sources[1].shape)
+            throw InputError(fmt::format("shapes don't fit (add wants two equal ones, {} and {})", describe(sources[0]),
+                                         describe(sources[1])));
+        return first().shape;
+    }
+    Shape operator()(const Dropout&) const { return first().shape; }
+    Shape operator()(const Embedding& embedding) const {
+        if (first().vocab == 0) misfit("a model input of tokens", first());
+        if (first().vocab > embedding.vocab)
+            throw InputError(fmt::format("vocab {} is too small (ids of '{}' reach {})", embedding.vocab, first().name,
+                                         first().vocab - 1));
+        return {first().shape[0], embedding.hidden};
+    }
+    Shape operator()(const PositionEmbedding& position) const {
+        const Shape& in = sequence(first(), position.hidden);
+        if (in[0] > position.positions)
+            throw InputError(
+                fmt::format("{} positions are too few for the sequence ({})", position.positions, describe(first())));
+        return in;
+    }
+    Shape operator()(const Rotary& rotary) const {
+        if (rotary.head_dim % 2 != 0)
+            throw InputError(fmt::format("rotary wants an even head_dim, got {}", rotary.head_dim));
+        return sequence(first(), (rotary.heads + 2 * rotary.kv_heads) * rotary.head_dim);
+    }
+    Shape operator()(const Attention& attention) const {
+        if (attention.heads % attention.kv_heads != 0)
+            throw InputError(fmt::format("kv_heads {} doesn't divide heads {}", attention.kv_heads, attention.heads));
+        return with_last_extent(sequence(first(), (attention.heads + 2 * attention.kv_heads) * attention.head_dim),
+                                attention.heads * attention.head_dim);
+    }
+    Shape operator()(const Flatten&) const { return {checked_elements(first().shape)}; }
+    Shape operator()(const FirstToken&) const {
+        if (first().shape.rank() != 2) misfit("[sequence, hidden]", first());
+        return {first().shape[1]};
+    }
+    Shape operator()(const SoftmaxLoss& loss) const {
+        if (first().shape.rank() > 2) misfit("[classes] or [sequence, classes]", first());
+        last_extent(first(), loss.classes);
+        return {};
+    }
+};
+
+}  // namespace
+
+Shape output_shape(const LayerKind& kind, const std::vector<Source>& sources) {
+    const std::size_t wanted = std::holds_alternative<Add>(kind) ? 2 : 1;
+    if (sources.size() != wanted)
+        throw InputError(fmt::format("{} wants {} input{}, got {}", kind_name(kind), wanted, wanted == 1 ? "" : "s",
+                                     sources.size()));
+    for (const auto& source : sources) {
+        if (source.vocab > 0 && !std::holds_alternative<Embedding>(kind))
+            throw InputError(fmt::format("'{}' holds token ids, which only an embedding can read", source.name));
+        if (source.vocab == 0 && source.shape.rank() == 0)
+            throw InputError(fmt::format("'{}' is a loss, which feeds no other layer", source.name));
+    }
+    Shape shape = std::visit(Rule{sources}, kind);
+    checked_elements(shape);
+    return shape;
+}
+
+}  // namespace lockstep::model

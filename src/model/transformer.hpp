@@ -1,0 +1,59 @@
+// The sizes that describe a transformer, and the block of layers that gpt and bert share.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "config/document.hpp"
+#include "model/builder.hpp"
+
+namespace lockstep::model {
+
+struct Transformer {
+    std::int64_t layers = 0, hidden = 0, heads = 0, kv_heads = 0, head_dim = 0, ffn = 0;
+    std::int64_t vocab = 0, seq_len = 0, positions = 0;
+    bool gated = false;  ///< one linear to 2 ffn, silu(gate) * up, linear back
+    bool tied = true;    ///< the output layer uses the token embedding's weight
+    bool bias = true;    ///< of the linear layers inside the blocks
+    bool rotary = false;
+    bool causal = true;
+    double rope_theta = 10000;
+    double dropout = 0;  ///< of embeddings, attention probabilities and residual branches alike
+    double epsilon = 1e-5;
+    Norm::Kind norm = Norm::Kind::layer;
+};
+
+/// Reads the sizes both families have: layers, hidden, heads, ffn (default 4 hidden), vocab, seq_len, dropout, epsilon.
+/// Reports sizes that don't go together (heads that don't divide hidden ...). Leaves what a family adds to its reader.
+Transformer read_transformer_sizes(config::Object& object);
+/// Reports more layers than a model may have, `per_block` layers a block.
+void check_layer_count(config::Object& object, std::int64_t blocks, std::int64_t per_block);
+
+/// Adds layers one behind another with names under a common prefix.
+class Chain {
+public:
+    Chain(ModelBuilder& builder, const Transformer& sizes, std::string prefix, int repeat_group, Feed start)
+        : builder_(builder), sizes_(sizes), prefix_(std::move(prefix)), group_(repeat_group), last_(start) {}
+
+    LayerId add(const std::string& name, LayerKind kind);
+    LayerId add_tied(const std::string& name, LayerKind kind, ParameterId weight);
+    LayerId add_sum(const std::string& name, LayerId other);
+    void add_dropout(const std::string& name);  ///< nothing when its probability is 0
+    void add_norm(const std::string& name);
+    /// qkv, rotary, attention, projection, dropout: [s, hidden] -> [s, hidden].
+    void add_attention();
+    /// up, gelu or gated silu, down, dropout: [s, hidden] -> [s, hidden].
+    void add_mlp();
+    LayerId last() const { return last_.layer; }
+
+private:
+    ModelBuilder& builder_;
+    const Transformer& sizes_;
+    std::string prefix_;
+    int group_;
+    Feed last_;
+};
+
+inline constexpr double transformer_init_scale = 0.02;  ///< GPT-2, BERT and Llama alike
+
+}  // namespace lockstep::model
