@@ -42,13 +42,20 @@ struct Experiment {
     int warmup = 10;
     std::uint64_t seed = 1;
     int threads_per_rank = 0;  ///< of a CPU rank; 0: cores / largest entry of ranks that fits the host
-    config::Node merged;  ///< the whole document after overrides and defaults, this point's scalars in place of lists
+    /// The whole document after overrides and defaults, this point's scalars in place of lists, values in one spelling.
+    config::Node merged;
 
     bool is_strong_scaling() const { return batch.global > 0; }
+    /// Throws InputError when the world size doesn't fit batch and plan; see plan::make_plan.
     plan::Plan plan_for(int world_size) const;
-    /// Canonical text of `merged` without `ranks`: equal for the runs of one series.
+    /// Canonical text of what is trained: `merged` without `ranks` (which tell the runs of a series apart) and without
+    /// `steps` and `warmup` (which say how long is measured). Equal for the runs of one series.
     std::string series_text() const;
 };
+
+inline constexpr std::size_t max_points = 10'000;           ///< of one file
+inline constexpr std::size_t max_rank_counts = 1'000;       ///< entries of `ranks`
+inline constexpr std::size_t max_total_layers = 2'000'000;  ///< of the models of all points together
 
 /// A value that replaces what the file says, and where it came from.
 struct Override {
@@ -56,18 +63,23 @@ struct Override {
     std::string value;   ///< YAML
     std::string origin;  ///< "--set" or "LOCKSTEP_..."
 };
-/// Splits "path=value"; throws UsageError naming the form when there is no '='.
+/// Splits "path=value" at the first '='; throws UsageError naming the form when there is none or the path is empty.
 Override parse_override(const std::string& text, const std::string& origin);
 
 struct LoadedExperiments {
-    std::vector<Experiment> points;              ///< at least one
-    std::map<std::string, std::string> origins;  ///< key path -> "file:line", "--set", "default"
-    config::Node merged;                         ///< before expansion
+    std::vector<Experiment> points;  ///< at least one
+    /// Key path -> "file:line", "--set", "LOCKSTEP_...", "default", "framework NAME", "default of the model".
+    std::map<std::string, std::string> origins;
+    config::Node merged;  ///< before expansion; what a default makes differ between points is left out
     std::filesystem::path file;
 };
 
-/// Reads, overrides and expands (model, machine, precision, framework, batch_per_rank, global_batch, accumulation and
-/// plan keys may be lists). Throws InputError with every error of the file.
+/// Reads, overrides and expands. Lists of model, machine, precision, framework, batch_per_rank, global_batch,
+/// accumulation, optimizer and plan keys make one point for each combination, the last of them varying fastest; `ranks`
+/// stays a list. A later override of a path replaces an earlier one, and one of batch_per_rank or global_batch replaces
+/// the other of the file. Defaults: machine host, ranks [1], precision fp32, framework pytorch-ddp, accumulation 1,
+/// optimizer sgd-momentum for images and adam for sequences, steps 50, warmup 10, seed 1, threads_per_rank 0.
+/// Throws InputError with every error of the file, of the overrides ("--set ranks=0: ...") and of what they name.
 LoadedExperiments load_experiment(const std::filesystem::path& file, const std::vector<Override>& overrides,
                                   const config::DataPath& data);
 

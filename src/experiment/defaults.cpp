@@ -1,0 +1,41 @@
+#include "experiment/defaults.hpp"
+
+#include <array>
+#include <string>
+#include <utility>
+
+namespace lockstep::experiment {
+
+using config::Node;
+
+namespace {
+
+constexpr std::array<std::pair<std::string_view, std::string_view>, 9> defaults{{{"machine", "host"},
+                                                                                 {"ranks", "1"},
+                                                                                 {"precision", "fp32"},
+                                                                                 {"framework", "pytorch-ddp"},
+                                                                                 {"accumulation", "1"},
+                                                                                 {"steps", "50"},
+                                                                                 {"warmup", "10"},
+                                                                                 {"seed", "1"},
+                                                                                 {"threads_per_rank", "0"}}};
+
+}  // namespace
+
+Node with_defaults(const Node& document) {
+    if (!document.is_mapping()) return document;
+    const config::Location where{std::string(default_origin), 0, 0};
+    std::vector<Node::Entry> entries = document.entries();
+    for (const auto& [key, text] : defaults)
+        if (document.find(key) == nullptr)
+            entries.push_back({std::string(key), where, Node::make_scalar(std::string(text), where)});
+    return Node::make_mapping(std::move(entries), document.where());
+}
+
+plan::Optimizer default_optimizer(const model::Model& model) {
+    for (const auto& input : model.inputs)
+        if (input.kind == model::Input::Kind::tokens) return plan::Optimizer::adam;
+    return plan::Optimizer::sgd_momentum;
+}
+
+}  // namespace lockstep::experiment

@@ -1,0 +1,14 @@
+#include "experiment/experiment.hpp"
+
+namespace lockstep::experiment {
+
+plan::Plan Experiment::plan_for(int world_size) const { return plan::make_plan(plan, batch, optimizer, world_size); }
+
+std::string Experiment::series_text() const {
+    std::vector<config::Node::Entry> kept;
+    for (const auto& entry : merged.entries())
+        if (entry.key != "ranks" && entry.key != "steps" && entry.key != "warmup") kept.push_back(entry);
+    return config::Node::make_mapping(std::move(kept), merged.where()).canonical();
+}
+
+}  // namespace lockstep::experiment

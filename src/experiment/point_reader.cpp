@@ -1,0 +1,80 @@
+#include "experiment/point_reader.hpp"
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "experiment/defaults.hpp"
+#include "experiment/keys.hpp"
+
+namespace lockstep::experiment {
+
+using config::Node;
+
+namespace {
+
+constexpr int max_steps = 1'000'000'000;
+constexpr int max_threads = 65'536;
+
+/// Every rank count of the list has to make a plan.
+void check_worlds(config::Object& object, const Experiment& experiment) {
+    const std::string_view key = experiment.is_strong_scaling() ? "global_batch" : "batch_per_rank";
+    for (const int ranks : experiment.ranks) {
+        try {
+            experiment.plan_for(ranks);
+        } catch (const InputError& failure) {
+            object.error(key, fmt::format("with ranks={}: {}", ranks, failure.what()));
+        }
+    }
+}
+
+}  // namespace
+
+const std::optional<model::Model>& PointReader::load_model(const Node& node, config::Diagnostics& diagnostics) {
+    const auto [entry, is_new] = models_.try_emplace(node.canonical());
+    if (!is_new) return entry->second;
+    const auto errors_before = diagnostics.count();
+    try {
+        model::Model model = model::load_model(data_, node, diagnostics);
+        if (diagnostics.count() == errors_before) entry->second = std::move(model);
+    } catch (const InputError& failure) { diagnostics.error(node.where(), failure.what()); }
+    return entry->second;
+}
+
+const std::optional<plan::Framework>& PointReader::load_framework(const Node& node, config::Diagnostics& diagnostics) {
+    const auto [entry, is_new] = frameworks_.try_emplace(node.canonical());
+    if (!is_new) return entry->second;
+    try {
+        if (!node.is_scalar()) throw InputError("framework: wants the name of a profile or a file");
+        entry->second = plan::load_framework(data_, node.text());
+    } catch (const InputError& failure) { diagnostics.error(node.where(), failure.what()); }
+    return entry->second;
+}
+
+Experiment PointReader::read(const Node& document, config::Diagnostics& diagnostics) {
+    const auto errors_before = diagnostics.count();
+    config::Object object(document, "experiment", diagnostics);
+    Experiment experiment;
+    if (const auto node = object.node("model")) {
+        if (const auto& model = load_model(*node, diagnostics)) experiment.model = *model;
+    } else if (document.is_mapping()) {
+        object.error("", "key 'model' is missing; name one, such as model: resnet50");
+    }
+    experiment.machine = read_machine(object);
+    experiment.ranks = read_ranks(object);
+    experiment.precision = read_precision(object);
+    if (const auto& framework = load_framework(object.node("framework").value_or(Node{}), diagnostics))
+        experiment.framework = *framework;
+    experiment.batch = read_batch(object);
+    experiment.plan = plan::read_plan(object.node("plan").value_or(Node{}), experiment.framework, diagnostics);
+    experiment.optimizer = read_optimizer(object, default_optimizer(experiment.model));
+    experiment.input = read_input(object);
+    experiment.steps = static_cast<int>(object.integer("steps", 1, max_steps));
+    experiment.warmup = static_cast<int>(object.integer("warmup", 0, max_steps));
+    experiment.seed = static_cast<std::uint64_t>(object.integer("seed", 0));
+    experiment.threads_per_rank = static_cast<int>(object.integer("threads_per_rank", 0, max_threads));
+    object.finish();
+    if (diagnostics.count() == errors_before) check_worlds(object, experiment);
+    return experiment;
+}
+
+}  // namespace lockstep::experiment
