@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/units.hpp"
 #include "config/document.hpp"
@@ -17,15 +18,17 @@ struct Calibration {
     double gemm_half_work_gflop = 0.5;  ///< flops (in 1e9) at which half of `gemm` is reached; 0: no ramp
     Seconds kernel_overhead{4e-6};      ///< device time per kernel whatever its size
     Seconds host_per_op{0};             ///< added by a slow host; a framework's own host time is apart
-    double link = 0.8;                  ///< bus bandwidth of a large collective over the channels' total
-    Seconds collective_base{20e-6};     ///< fixed time of a collective inside a node
-    Seconds per_hop{3e-6};              ///< added per ring step inside a node
-    Seconds network_per_hop{15e-6};     ///< added per ring step between nodes
-    double compute_slowdown = 0.1;      ///< share of compute speed lost while a collective runs beside it
+    double link = 0.8;  ///< bus bandwidth of a large collective over the channels' total; above 1 where switches reduce
+    Seconds collective_base{20e-6};  ///< fixed time of a collective inside a node
+    Seconds per_hop{3e-6};           ///< added per ring step inside a node
+    Seconds network_per_hop{15e-6};  ///< added per ring step between nodes
+    double compute_slowdown = 0.1;   ///< share of compute speed lost while a collective runs beside it
     std::string source = "default constants, not measured";
+    std::vector<std::string> constant_sources;  ///< "gemm: ...", one for each constant that has its own source
 };
 
-/// Reads a calibration document (keys named as the members); all errors go to `diagnostics`.
-Calibration read_calibration(const config::Node& node, config::Diagnostics& diagnostics);
+/// Reads a calibration document: keys named as the members, each a value or {value, source}. What is absent keeps its
+/// value of `base`. All errors go to `diagnostics`.
+Calibration read_calibration(const config::Node& node, config::Diagnostics& diagnostics, Calibration base = {});
 
 }  // namespace lockstep::machine

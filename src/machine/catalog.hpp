@@ -12,7 +12,11 @@ namespace lockstep::machine {
 
 Device load_device(const config::DataPath& data, std::string_view name_or_path);
 
-/// A machine by name or path, or `host` (see host_probe.hpp).
+/// The name under which the machine that this program runs on is asked for.
+inline constexpr std::string_view host_name = "host";
+
+/// A machine by name or path, or `host`: this machine with the rates that were kept when it was last measured. Throws
+/// InputError when they are absent, naming `lockstep machine detect`.
 Machine load_machine(const config::DataPath& data, std::string_view name_or_path);
 
 /// As written in an experiment: a name, a path, or {node: NAME, count: N, network: NAME}. Errors go to `diagnostics`;

@@ -57,6 +57,7 @@ struct Device {
     Pcie pcie;
     Watts power;
     std::optional<Price> price;
+    std::string calibration;  ///< a name in topology/calibration/; empty: the device's own name is looked up there
     std::vector<std::string> sources;
     std::vector<std::string> notes;  ///< widely copied wrong figures and what is right
     std::filesystem::path file;

@@ -44,7 +44,13 @@ struct HostRates {
     std::string how;              ///< "lockstep machine detect, 2 ranks, 1 thread each, 2.1 s"
 };
 
-/// The host as a machine of `ranks` devices, one per rank, connected through memory.
+/// Ranks that fit the cores this process may use, at least the measured ones; 1 when nothing was measured between
+/// ranks.
+int host_ranks(const HostStructure& structure, const HostRates& rates);
+
+/// The host as a machine of `ranks` devices, one per rank, connected through memory. The peak of a device is the
+/// measured rate of matrix products, so the efficiencies of its calibration are shares of that. Throws InputError when
+/// `ranks` is above 1 and the rates were measured on one rank alone.
 Machine make_host_machine(const HostStructure& structure, const HostRates& rates, int ranks);
 
 /// Where rates are kept between runs ($XDG_CACHE_HOME or ~/.cache, lockstep/host-NAME.yaml), and reading and writing

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "config/document.hpp"
 #include "machine/calibration.hpp"
 #include "machine/device.hpp"
 #include "machine/placement.hpp"
@@ -23,6 +24,9 @@ struct Network {
     double oversubscription = 1;
     std::vector<std::string> sources;
 };
+
+/// Reads a network document; all errors go to `diagnostics`.
+Network read_network(const config::Node& node, config::Diagnostics& diagnostics);
 
 struct Machine {
     std::string name;
