@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# From a fresh clone on Debian 12 to a measured run of this machine, its analysis, and a prediction for machines it doesn't have.
+# usage: bash experiments/quickstart.sh        (the build goes to build/, the runs to runs/)
+set -euo pipefail
+cd "$(dirname "$0")/.."
+source experiments/install.sh
+# shellcheck disable=SC2086
+install_missing $build_packages
+
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+if [ ! -f build/CMakeCache.txt ]; then
+    cmake --preset default -DLOCKSTEP_TESTS=OFF >/dev/null
+fi
+echo "== building (a few minutes the first time)"
+cmake --build build --target lockstep | tail -n 1
+
+lockstep=build/bin/lockstep
+runs=runs/quickstart-$(date -u +%Y%m%dT%H%M%SZ)
+cores=$(nproc)
+ranks=$((cores < 2 ? 1 : 2))
+launch() { mpirun --bind-to none --mca mpi_yield_when_idle 1 -n "$1" "${@:2}"; }
+
+echo
+echo "== 1. measuring this host: $ranks rank(s) at a time"
+launch "$ranks" $lockstep machine detect --threads $((cores / ranks)) --quiet >/dev/null
+for n in $(seq 1 "$ranks"); do
+    echo
+    echo "== 2. training ResNet-50 for real on $n rank(s)"
+    launch "$n" $lockstep run experiments/quick.yaml --out "$runs/$n" --quiet >/dev/null
+done
+
+echo
+echo "== 3. what was measured"
+$lockstep analyze "$runs"/*
+
+echo "== 4. what is predicted for this host"
+$lockstep simulate experiments/quick.yaml --ranks "$(seq -s, 1 "$ranks")"
+
+echo "== 5. the same model and BERT on cards this machine doesn't have"
+$lockstep simulate experiments/a100-vs-v100.yaml
+cat <<'TABLE'
+For comparison, a published blog (PyTorch 1.10, CUDA 11.3; batch size and card count
+not stated, 3.5x to 3.7x suggests 4 cards; its Transformer is not named):
+                     1 card                several cards
+                A100      V100           A100      V100
+  ResNet-50     1200       800           4200      2800   images/s
+  Transformer    950       600           3500      2200   sequences/s (assumed)
+TABLE
+echo
+echo "The runs are in $runs. Next: $lockstep help"

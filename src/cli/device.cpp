@@ -1,0 +1,50 @@
+// lockstep device list and show.
+#include <fmt/format.h>
+
+#include "cli/command.hpp"
+#include "machine/catalog.hpp"
+#include "report/machine_tables.hpp"
+
+namespace lockstep::cli {
+
+namespace {
+
+ExitCode list_devices(const Parsed& parsed) {
+    const config::DataPath data;
+    std::vector<machine::Device> devices;
+    for (const auto& name : machine::device_names(data)) devices.push_back(machine::load_device(data, name));
+    if (parsed.globals.json)
+        fmt::print("{}\n", report::device_list_json(devices).dump());
+    else
+        fmt::print("{}", report::format_device_list(devices));
+    return ExitCode::ok;
+}
+
+ExitCode show_device(const Parsed& parsed) {
+    const machine::Device device = machine::load_device(config::DataPath{}, parsed.words[0]);
+    if (parsed.globals.json)
+        fmt::print("{}\n", report::device_json(device).dump());
+    else
+        fmt::print("{}", report::format_device(device));
+    return ExitCode::ok;
+}
+
+}  // namespace
+
+Command device_list_command() {
+    return {"device list",
+            {.usage = "device list", .about = "the devices that are described", .options = {}},
+            list_devices};
+}
+
+Command device_show_command() {
+    return {"device show",
+            {.usage = "device show NAME",
+             .about = "rates, memory, links, price and sources of a device",
+             .options = {},
+             .least_words = 1,
+             .most_words = 1},
+            show_device};
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,39 @@
+#include "cli/prepare.hpp"
+
+#include "step/builder.hpp"
+#include "step/check.hpp"
+
+namespace lockstep::cli {
+
+namespace {
+
+std::optional<step::Copy> input_copy(const experiment::Experiment& experiment, const plan::Plan& plan) {
+    if (!experiment.input) return std::nullopt;
+    step::Copy copy;
+    copy.kind = step::Copy::Kind::input;
+    copy.least_time =
+        static_cast<double>(plan.micro_batch) * experiment.input->bytes_per_sample / experiment.input->rate;
+    return copy;
+}
+
+}  // namespace
+
+experiment::Experiment for_device(experiment::Experiment experiment, machine::DeviceKind kind) {
+    if (kind == machine::DeviceKind::cpu) experiment.framework.memory_format = plan::MemoryFormat::packed;
+    return experiment;
+}
+
+step::StepGraph build_graph(const experiment::Experiment& experiment, const plan::Plan& plan,
+                            const machine::Placement& placement) {
+    step::StepGraph graph = step::build_step({.model = experiment.model,
+                                              .plan = plan,
+                                              .framework = experiment.framework,
+                                              .placement = placement,
+                                              .precision = experiment.precision,
+                                              .seed = experiment.seed,
+                                              .input = input_copy(experiment, plan)});
+    step::check(graph);
+    return graph;
+}
+
+}  // namespace lockstep::cli

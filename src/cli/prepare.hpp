@@ -1,0 +1,19 @@
+// From an experiment's point to a checked step graph.
+#pragma once
+
+#include "experiment/experiment.hpp"
+#include "machine/device.hpp"
+#include "machine/placement.hpp"
+#include "plan/plan.hpp"
+#include "step/graph.hpp"
+
+namespace lockstep::cli {
+
+/// The experiment as a device of `kind` carries it out: CPU libraries want packed weights.
+experiment::Experiment for_device(experiment::Experiment experiment, machine::DeviceKind kind);
+
+/// Builds and checks the graph of a plan.
+step::StepGraph build_graph(const experiment::Experiment& experiment, const plan::Plan& plan,
+                            const machine::Placement& placement);
+
+}  // namespace lockstep::cli
