@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <span>
 
 #include "analysis/breakdown.hpp"
 #include "base/error.hpp"
@@ -89,7 +89,9 @@ StepTime step_time(const std::vector<CountedStep>& steps, const record::RunDescr
     } else if (times.size() < 2) {
         result.interval80_low = result.interval80_high = result.median;
     } else {
-        const auto interval = fit::bootstrap_interval(times, fit::median, {.coverage = 0.8, .seed = run.seed});
+        const auto interval =
+            fit::bootstrap_interval(times, [](std::span<const double> sample) { return fit::median(sample); },
+                                    {.coverage = 0.8, .seed = run.seed});
         result.interval80_low = Seconds{interval.low};
         result.interval80_high = Seconds{interval.high};
     }
