@@ -1,0 +1,76 @@
+#include "sim/sim_executor.hpp"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "sim/engine.hpp"
+
+namespace lockstep::sim {
+
+namespace {
+constexpr std::int64_t most_in_flight = 2;
+}
+
+SimExecutor::SimExecutor(const step::Durations& durations, SimOptions options)
+    : durations_(durations), options_(std::move(options)) {}
+
+SimExecutor::~SimExecutor() = default;
+
+void SimExecutor::prepare(const step::StepGraph& graph) {
+    if (engine_) throw LogicError("a simulator was prepared twice");
+    graph_ = &graph;
+    engine_ = std::make_unique<Engine>(graph, fold_by_stage(graph), durations_, options_.host_per_op);
+}
+
+void SimExecutor::enqueue(std::int64_t step) {
+    engine();
+    if (step != enqueued_) throw LogicError(fmt::format("step {} was enqueued after step {}", step, enqueued_ - 1));
+    if (enqueued_ - collected_ >= most_in_flight)
+        throw LogicError(fmt::format("step {} was enqueued with {} steps in flight", step, most_in_flight));
+    engine_->enqueue(step);
+    ++enqueued_;
+}
+
+std::vector<step::StepRecord> SimExecutor::collect() {
+    engine();
+    if (collected_ == enqueued_) throw LogicError("no step is in flight");
+    engine_->run(collected_);
+    return engine_->records(collected_++);
+}
+
+step::ExecutorInfo SimExecutor::info() const {
+    return {"sim", options_.device + " (simulated)", fmt::format("discrete events, seed {}", options_.seed)};
+}
+
+/// The rank class that needs most.
+step::MemoryUse SimExecutor::memory() const {
+    engine();
+    step::MemoryUse most;
+    for (const step::RankClass& rank_class : graph_->classes) {
+        const step::MemoryUse use = step::plan_memory(*graph_, rank_class).peak;
+        if (use.total > most.total) most = use;
+    }
+    return most;
+}
+
+std::vector<float> SimExecutor::read(step::TensorId tensor) {
+    engine();
+    throw RuntimeError(
+        fmt::format("tensor {} has no values (a simulator computes times only); use --backend cpu or gpu",
+                    graph_->tensor(tensor).name));
+}
+
+void SimExecutor::check_wire() {
+    throw RuntimeError("a simulator has no wires to check (it moves no bytes); use --backend cpu or gpu");
+}
+
+std::string SimExecutor::where() const { return engine_ ? engine_->where() : "not prepared"; }
+
+const Engine& SimExecutor::engine() const {
+    if (!engine_) throw LogicError("a simulator was used before prepare()");
+    return *engine_;
+}
+
+}  // namespace lockstep::sim
