@@ -63,5 +63,7 @@ struct RunDescription {
 std::map<std::string, std::string> recorded_environment();
 /// Lower-case hexadecimal SHA-256 of the text.
 std::string sha256(const std::string& text);
+/// Version of the HDF5 library in use.
+std::string library_version();
 
 }  // namespace lockstep::record
