@@ -17,7 +17,7 @@
 #include "base/units.hpp"
 #include "config/document.hpp"
 #include "config/json.hpp"
-#include "step/op.hpp"
+#include "record/graph_fields.hpp"
 
 namespace lockstep::record {
 
@@ -69,13 +69,16 @@ struct Writing {
     static config::Json to_json(std::variant<T...>& v) {
         return std::visit([](auto& alternative) { return tagged(alternative); }, v);
     }
-    static config::Json tagged(step::Compute& compute) { return to_json(compute); }
     template <class T>
     static config::Json tagged(T& alternative) {
-        Writing inner;
-        inner.object.set("op", tag(&alternative));
-        fields(inner, alternative);
-        return inner.object;
+        if constexpr (std::is_same_v<T, step::Compute>)
+            return to_json(alternative);
+        else {
+            Writing inner;
+            inner.object.set("op", tag(&alternative));
+            fields(inner, alternative);
+            return inner.object;
+        }
     }
     template <class T>
     requires std::is_class_v<T>
