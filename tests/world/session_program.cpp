@@ -3,8 +3,12 @@
 //
 //   session_program agree   the last rank fails inside agree(): every rank tidies up and leaves with the same code
 //   session_program alone   the last rank throws without agreement while the others wait: nothing may hang
+//   session_program cut     every rank gets a message that is too long: MPI's own words reach the user (nothing may
+//   follow in the same
+//                           program, since MPI promises nothing after an error)
 #include <fmt/format.h>
 
+#include <array>
 #include <chrono>
 #include <cstdio>
 #include <string>
@@ -32,10 +36,19 @@ int agree_and_leave(world::World& w) {
     return 0;
 }
 
+void send_too_much(world::World& w) {
+    const std::array<std::byte, 8> longer{};
+    std::array<std::byte, 4> room{};
+    const world::Send out{longer, (w.rank() + 1) % w.size(), 0};
+    const world::Receive in{room, (w.rank() + w.size() - 1) % w.size(), 0};
+    w.exchange({&out, 1}, {&in, 1});
+}
+
 int run(int argc, char** argv) {
     world::MpiSession session(argc, argv);
     const auto w = session.world();
     if (std::string(argv[1]) == "agree") return agree_and_leave(*w);
+    if (std::string(argv[1]) == "cut") send_too_much(*w);
     if (w->rank() == w->size() - 1) throw RuntimeError("the last rank fails alone");
     w->barrier();
     return 0;
