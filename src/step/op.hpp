@@ -42,8 +42,8 @@ struct Convolution {
 };
 /// qkv [batch seq, (heads + 2 kv_heads) head_dim]. forward in: qkv; out: context [batch seq, heads head_dim], saved.
 /// backward_data in: dcontext, qkv, context, saved; out: dqkv. saved: log-sum-exp fp32 [batch, heads, seq] (flash), or
-/// the probabilities [batch, heads, seq, seq] after dropout (unfused). Dropout keyed by global element index in stream
-/// `dropout_stream`.
+/// the probabilities [batch, heads, seq, seq] after dropout (unfused). Dropout of the probabilities is keyed as in
+/// Dropout, by the element of the global [batch, heads, seq, seq], in stream `dropout_stream`.
 struct Attention {
     std::int64_t batch = 0, seq = 0, heads = 0, kv_heads = 0, head_dim = 0;
     bool causal = true;
@@ -124,7 +124,9 @@ struct Pool {
     std::int64_t out_height() const { return (height + 2 * padding - kernel) / stride + 1; }
     std::int64_t out_width() const { return (width + 2 * padding - kernel) / stride + 1; }
 };
-/// forward in: x; out: y, mask uint8. backward_data in: dy, mask; out: dx. Kept elements are divided by 1 - p.
+/// forward in: x; out: y, mask uint8. backward_data in: dy, mask; out: dx. Kept elements are divided by 1 - p. The
+/// generator's counter is micro_batch x elements of y's global shape + the index in the global shape, its stream is
+/// `stream` + step, so that what is dropped does not depend on how the step is split.
 struct Dropout {
     std::int64_t count = 0;
     double probability = 0;
@@ -163,8 +165,8 @@ struct Fill {
 struct FoundInf {
     std::int64_t count = 0;
 };
-/// in: found_inf; out: loss_scale (read and written), as PyTorch's GradScaler: halved on overflow, doubled after 2000
-/// good steps.
+/// in: found_inf; out (both read and written): loss_scale, growth_tracker fp32 [1] = good steps since the last change;
+/// as PyTorch's GradScaler: halved on overflow, doubled after 2000 good steps.
 struct UpdateLossScale {};
 
 using Compute =
@@ -205,7 +207,7 @@ struct P2PGroup {
     std::vector<Message> receives;
 };
 /// in: x; out: y = factor x (with a cast when dtypes differ). `input` brings a batch from the data pipeline and takes
-/// at least `least_time`.
+/// at least `least_time`: no `in`; out: each input of the model and the labels, already holding their values.
 struct Copy {
     enum class Kind { bucket_in, bucket_out, input, host_to_device, device_to_host } kind = Kind::bucket_in;
     std::int64_t count = 0;

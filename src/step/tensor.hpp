@@ -51,7 +51,8 @@ struct Initial {
     double scale = 0;        ///< standard deviation of normal; the value
     std::int64_t range = 0;  ///< ids and labels are below it
     std::uint64_t stream =
-        0;  ///< of the counter-based generator; the counter is the global element index (and the step for inputs)
+        0;  ///< of the counter-based generator; the counter is slot x elements of the global shape + the row-major
+            ///< index in the global shape (so the samples of a step don't depend on how it is split)
 };
 
 /// This rank's part of a global tensor: extent `dimension` is split evenly over a mesh axis.
@@ -70,9 +71,15 @@ struct Tensor {
     Layout layout = Layout::row_major;
     std::optional<View> view;
     Initial initial;
+    /// Copies of the storage, slot_stride() apart: micro-batch m uses copy m modulo `slots`. Inputs that wait for their
+    /// micro-batch have one each; more passes in flight at once (pipelines) need more.
+    std::int32_t slots = 1;
 
     std::int64_t elements() const { return shape.elements(); }
-    Bytes bytes() const { return static_cast<double>(elements()) * size_of(dtype); }
+    Bytes bytes() const { return static_cast<double>(elements()) * size_of(dtype); }  ///< of one copy
+    std::int32_t slot_of(std::int32_t micro_batch) const { return micro_batch % slots; }
+    /// Bytes from one copy to the next: those of one, up to a multiple of 64. Of a storage, not of a view.
+    std::int64_t slot_stride() const { return (static_cast<std::int64_t>(bytes().value) + 63) / 64 * 64; }
 };
 
 /// Global shape: each sharded extent times the extent of its axis.

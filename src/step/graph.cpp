@@ -1,0 +1,25 @@
+#include "step/graph.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+
+namespace lockstep::step {
+
+std::int32_t StepGraph::op_count() const {
+    if (blocks.empty()) return 0;
+    return blocks.back().first_op + static_cast<std::int32_t>(blocks.back().ops.size());
+}
+
+const Op& StepGraph::op(std::int32_t number) const {
+    if (number < 0 || number >= op_count())
+        throw LogicError(fmt::format("op {} of a graph of {} ops", number, op_count()));
+    const auto after = std::upper_bound(blocks.begin(), blocks.end(), number,
+                                        [](std::int32_t n, const Block& block) { return n < block.first_op; });
+    const Block& block = *std::prev(after);
+    return block.ops[static_cast<std::size_t>(number - block.first_op)];
+}
+
+}  // namespace lockstep::step
