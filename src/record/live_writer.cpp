@@ -1,6 +1,7 @@
 #include "record/live_writer.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <vector>
 
@@ -71,6 +72,7 @@ LiveWriter::LiveWriter(const std::filesystem::path& path, const RunDescription& 
     s.file = {check(H5Fcreate(s.name.c_str(), H5F_ACC_EXCL, H5P_DEFAULT, access.get()), "make the file", s.name),
               H5Fclose};
     write_header(s.file.get(), run, {rank}, graph, s.name);
+    write_attribute(s.file.get(), "writer_pid", static_cast<std::int64_t>(getpid()), s.name);
     s.event_row = event_type(kinds);
     s.step_row = step_type();
     s.events = make_table(s.file.get(), "/events", s.event_row.get(), 0, 0, s.name);

@@ -26,7 +26,10 @@ public:
     const RunDescription& run() const;
     const std::vector<RankDescription>& ranks() const;  ///< those whose data are here
     Status status() const;
-    std::int64_t steps() const;  ///< finished on every rank that is here
+    std::int64_t steps() const;       ///< finished on every rank that is here
+    std::int64_t most_steps() const;  ///< finished on any rank that is here
+    bool is_alive() const;            ///< a writer still holds one of the files
+    bool is_merged() const;
     const step::StepGraph& graph() const;
     const std::filesystem::path& path() const;
     /// What a careful reader should know: "interrupted at step 37 of 60", "rank 3's file is missing".

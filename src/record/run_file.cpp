@@ -1,0 +1,165 @@
+#include "record/run_file.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <vector>
+
+#include "base/error.hpp"
+#include "record/hdf5_handle.hpp"
+#include "record/live_writer.hpp"
+#include "record/run_reader.hpp"
+#include "record/schema.hpp"
+
+namespace lockstep::record {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int deflate_level = 4;
+constexpr std::size_t rows_per_write = 16 * rows_per_chunk;
+
+/// Appends to a table in large pieces.
+template <class Row>
+class BufferedTable {
+public:
+    BufferedTable(Handle table, Handle type, std::string file)
+        : table_(std::move(table)), type_(std::move(type)), file_(std::move(file)) {}
+
+    void add(const Row& row) {
+        rows_.push_back(row);
+        if (rows_.size() == rows_per_write) flush();
+    }
+    std::int64_t size() const { return static_cast<std::int64_t>(written_ + rows_.size()); }
+    void flush() {
+        if (rows_.empty()) return;
+        const hsize_t count = rows_.size();
+        const hsize_t first = written_;
+        const hsize_t after = first + count;
+        check(H5Dset_extent(table_.get(), &after), "grow a table", file_);
+        const Handle in_file(H5Dget_space(table_.get()), H5Sclose);
+        H5Sselect_hyperslab(in_file.get(), H5S_SELECT_SET, &first, nullptr, &count, nullptr);
+        const Handle in_memory(H5Screate_simple(1, &count, nullptr), H5Sclose);
+        check(H5Dwrite(table_.get(), type_.get(), in_memory.get(), in_file.get(), H5P_DEFAULT, rows_.data()),
+              "write rows", file_);
+        written_ = after;
+        rows_.clear();
+    }
+    hid_t id() const { return table_.get(); }
+
+private:
+    Handle table_, type_;
+    std::string file_;
+    hsize_t written_ = 0;
+    std::vector<Row> rows_;
+};
+
+void write_cell(hid_t file, const char* name, std::int64_t value, const std::string& file_name) {
+    const Handle space(H5Screate(H5S_SCALAR), H5Sclose);
+    const Handle cell(
+        check(H5Dcreate2(file, name, H5T_NATIVE_INT64, space.get(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
+              std::string("make ") + name, file_name),
+        H5Dclose);
+    check(H5Dwrite(cell.get(), H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, &value), std::string("write ") + name,
+          file_name);
+}
+
+void copy_steps(const RunReader& run, hid_t file, const std::string& name) {
+    const auto kinds = op_kinds(run.graph());
+    const auto kind = kind_of_ops(run.graph(), kinds);
+    const Handle for_table = event_type(kinds);
+    BufferedTable<EventRow> events(make_table(file, "/events", for_table.get(), 0, deflate_level, name),
+                                   event_type(kinds), name);
+    BufferedTable<StepRow> steps(make_table(file, "/steps", step_type().get(), 0, deflate_level, name), step_type(),
+                                 name);
+    write_row_units(events.id(), steps.id(), name);
+    run.for_each(0, run.steps(), [&](const step::StepRecord& record) {
+        steps.add({record.step, record.rank, record.begin.count, record.end.count, record.loss, events.size(),
+                   static_cast<std::int64_t>(record.spans.size())});
+        for (const auto& span : record.spans) {
+            const step::Op& op = run.graph().op(span.op);
+            events.add({record.step, record.rank, span.op, span.micro_batch, span.stream,
+                        kind[static_cast<std::size_t>(span.op)], static_cast<std::int8_t>(op.phase), span.ready.count,
+                        span.start.count, span.end.count, static_cast<std::int64_t>(op.bytes.value)});
+        }
+    });
+    events.flush();
+    steps.flush();
+}
+
+void sync_to_disk(const fs::path& path) {
+    const int descriptor = open(path.c_str(), O_RDONLY);
+    if (descriptor < 0) return;
+    fsync(descriptor);
+    close(descriptor);
+}
+
+/// Writes `run` as one file: beside its place first, then renamed, so that a file of that name is always whole.
+void write_merged(const RunReader& run, Status status, const fs::path& target) {
+    const fs::path unfinished = target.string() + ".unfinished";
+    const std::string name = unfinished.string();
+    std::error_code ignored;
+    fs::remove(unfinished, ignored);
+    try {
+        const Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
+        H5Pset_libver_bounds(access.get(), H5F_LIBVER_V110, H5F_LIBVER_V110);
+        Handle file(check(H5Fcreate(name.c_str(), H5F_ACC_EXCL, H5P_DEFAULT, access.get()), "make the file", name),
+                    H5Fclose);
+        write_header(file.get(), run.run(), run.ranks(), run.graph(), name);
+        copy_steps(run, file.get(), name);
+        write_cell(file.get(), "/steps_complete", run.steps(), name);
+        write_cell(file.get(), "/status", static_cast<std::int64_t>(status), name);
+        check(H5Fflush(file.get(), H5F_SCOPE_GLOBAL), "write the file's end", name);
+        file.reset();
+    } catch (const Error&) {
+        fs::remove(unfinished, ignored);
+        throw;
+    }
+    sync_to_disk(unfinished);
+    std::error_code error;
+    fs::rename(unfinished, target, error);
+    if (error)
+        throw RuntimeError(fmt::format("{}: can't be given its name {} ({}); the rank files are kept", name,
+                                       target.string(), error.message()));
+}
+
+}  // namespace
+
+void merge_run(const fs::path& folder) {
+    std::vector<fs::path> sources;
+    {
+        const RunReader run(folder);
+        if (run.is_merged()) return;
+        write_merged(run, run.status(), folder / "run.h5");
+        for (const auto& rank : run.ranks()) sources.push_back(rank_file(folder, rank.rank));
+    }
+    std::error_code error;
+    for (const auto& source : sources) fs::remove(source, error);
+}
+
+RepairReport repair_run(const fs::path& folder, const fs::path& output) {
+    const RunReader run(folder);
+    if (run.is_alive())
+        throw InputError(
+            fmt::format("{}: still being written; wait until it ends, or analyse it as it is", folder.string()));
+    make_run_folder(output);
+    write_merged(run, run.status() == Status::running ? Status::interrupted : run.status(), output / "run.h5");
+    return {output, static_cast<int>(run.ranks().size()), run.steps(), run.most_steps() - run.steps()};
+}
+
+RunState read_state(const fs::path& folder_or_file) {
+    const RunReader run(folder_or_file);
+    RunState state;
+    state.status = run.status();
+    state.is_alive = run.is_alive();
+    state.steps = run.steps();
+    state.planned_steps = run.run().planned_steps;
+    state.ranks_present = static_cast<int>(run.ranks().size());
+    state.ranks = run.run().origin == Origin::measured ? run.run().ranks : state.ranks_present;
+    state.is_merged = run.is_merged();
+    return state;
+}
+
+}  // namespace lockstep::record
