@@ -203,7 +203,7 @@ void Expansion::claim(const std::string& name, const config::Location& where) {
 bool Expansion::is_full(const config::Location& where) {
     if (full_ || static_cast<std::int64_t>(flat_.layers.size()) < max_layers) return full_;
     diagnostics_.error(where, fmt::format("more than {} layers; use a smaller model", max_layers));
-    return full_ = true;
+    return full_ = flat_.is_cut = true;
 }
 
 }  // namespace

@@ -21,6 +21,7 @@ struct FlatLayer {
 
 struct FlatModel {
     std::vector<FlatLayer> layers;
+    bool is_cut = false;  ///< the limit of layers was reached, and reported
     std::map<std::string, std::string>
         outputs;  ///< block uses and repeated layers -> the layer (or use) that ends them
 };

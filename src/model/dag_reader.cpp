@@ -137,6 +137,7 @@ Model read_dag(config::Object& document, const std::string& name) {
     if (input_names.empty()) return builder.take();
 
     const FlatModel flat = expand_blocks(layers, blocks, input_names, diagnostics);
+    if (flat.is_cut) return builder.take();
     const LinkedModel linked = link_layers(flat, input_names, layers.where(), diagnostics);
     DagBuild(flat, linked, builder, diagnostics).build();
     Model model = builder.take();

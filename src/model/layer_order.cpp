@@ -32,7 +32,10 @@ public:
         for (std::size_t i = 0; i < flat_.layers.size(); ++i) linked.layers.push_back(link_layer(static_cast<int>(i)));
         sort(linked);
         if (linked.order.size() != flat_.layers.size()) report_cycle(linked);
-        if (!has_unknown_) report_loose_ends(where);
+        if (has_unknown_) return linked;  // what looks unused may be what the unknown name meant
+        report_losses(where);
+        const bool is_whole = std::all_of(flat_.layers.begin(), flat_.layers.end(), [](auto& l) { return l.readable; });
+        if (is_whole) report_unused(where);
         return linked;
     }
 
@@ -127,6 +130,7 @@ private:
         }
         std::vector<int> cycle(path.begin() + position[static_cast<std::size_t>(at)], path.end());
         std::reverse(cycle.begin(), cycle.end());
+        std::rotate(cycle.begin(), std::min_element(cycle.begin(), cycle.end()), cycle.end());
         cycle.push_back(cycle.front());
         std::vector<std::string> names;
         for (int i : cycle) names.push_back("'" + flat_.layers[static_cast<std::size_t>(i)].name + "'");
@@ -136,19 +140,28 @@ private:
                                        fmt::join(names, " -> ")));
     }
 
-    void report_loose_ends(const config::Location& where) {
-        const auto& layers = flat_.layers;
-        const auto losses = std::count_if(layers.begin(), layers.end(), is_loss);
-        if (losses == 0) diagnostics_.error(where, "the model has no loss; end it with a layer {op: softmax_loss}");
-        for (std::size_t i = 0, seen = 0; i < layers.size(); ++i) {
-            if (is_loss(layers[i]) && ++seen > 1)
-                diagnostics_.error(layers[i].node.where(),
-                                   fmt::format("'{}' is a second loss; a model has one", layers[i].name));
-            const bool ends_the_list = losses == 0 && i + 1 == layers.size();
-            if (!is_used_[i] && !is_loss(layers[i]) && layers[i].readable && !ends_the_list)
+    void report_losses(const config::Location& where) {
+        const FlatLayer* first = nullptr;
+        for (const auto& layer : flat_.layers) {
+            if (!is_loss(layer)) continue;
+            if (first != nullptr)
+                diagnostics_.error(layer.node.where(), fmt::format("'{}' is a second loss beside '{}'; a model has one",
+                                                                   layer.name, first->name));
+            else
+                first = &layer;
+        }
+        has_loss_ = first != nullptr;
+        if (!has_loss_) diagnostics_.error(where, "the model has no loss; end it with a layer {op: softmax_loss}");
+    }
+
+    void report_unused(const config::Location& where) {
+        for (std::size_t i = 0; i < flat_.layers.size(); ++i) {
+            const FlatLayer& layer = flat_.layers[i];
+            const bool misses_its_loss = !has_loss_ && i + 1 == flat_.layers.size();
+            if (!is_used_[i] && !is_loss(layer) && !misses_its_loss)
                 diagnostics_.error(
-                    layers[i].node.where(),
-                    fmt::format("nothing uses layer '{}'; use it as an input, or remove it", layers[i].name));
+                    layer.node.where(),
+                    fmt::format("nothing uses layer '{}'; use it as an input, or remove it", layer.name));
         }
         for (std::size_t i = 0; i < inputs_.size(); ++i)
             if (!input_is_used_[i])
@@ -165,6 +178,7 @@ private:
     std::vector<bool> input_is_used_;
     std::vector<bool> is_used_;  ///< its output feeds a layer (a tied weight alone is no use)
     bool has_unknown_ = false;
+    bool has_loss_ = false;
 };
 
 }  // namespace
