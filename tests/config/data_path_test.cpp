@@ -29,6 +29,7 @@ protected:
         write("second/models/resnet50.yaml");
         write("second/models/vgg16.yaml");
         write("second/models/notes.txt");
+        write("second/shelf_of_this_test/mine.yaml");
         write("second/experiments/deep/down/e.yaml");
     }
     void TearDown() override {
@@ -61,9 +62,11 @@ TEST_F(DataPathTest, names_are_sorted_and_each_listed_once) {
 TEST_F(DataPathTest, a_path_is_taken_as_it_is_or_below_a_folder) {
     const fs::path file = root / "second/models/vgg16.yaml";
     EXPECT_EQ(both().find("model", "models", file.string()), file);
-    EXPECT_EQ(both().find("model", "models", "models/vgg16.yaml"), file);
-    EXPECT_THAT(refusal([&] { both().find("model", "models", "mine.yaml"); }),
-                AllOf(HasSubstr("model file 'mine.yaml' does not exist"), HasSubstr((root / "second").string())));
+    EXPECT_EQ(both().find("model", "models", "shelf_of_this_test/mine.yaml"),
+              root / "second/shelf_of_this_test/mine.yaml");
+    EXPECT_THAT(
+        refusal([&] { both().find("model", "models", "none_of_this_name.yaml"); }),
+        AllOf(HasSubstr("model file 'none_of_this_name.yaml' does not exist"), HasSubstr((root / "second").string())));
 }
 
 TEST_F(DataPathTest, an_unknown_name_lists_the_nearest_the_known_and_the_searched) {
