@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "base/error.hpp"
@@ -121,6 +122,13 @@ RingChannels find_rings(const Topology& topology, const std::vector<int>& gpus) 
     }
     if (!rings.empty()) return {std::move(rings), slowest_nvlink(topology, gpus), Proximity::nvlink};
     return ring_over_pcie(topology, gpus);
+}
+
+std::optional<RingChannels> rings_of_node(const Topology& topology) {
+    if (topology.gpus() < 2) return std::nullopt;
+    std::vector<int> gpus(static_cast<std::size_t>(topology.gpus()));
+    std::iota(gpus.begin(), gpus.end(), 0);
+    return find_rings(topology, gpus);
 }
 
 }  // namespace lockstep::machine

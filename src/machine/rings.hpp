@@ -1,6 +1,7 @@
 // The ring channels a collective library can lay over the GPUs of one node.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "machine/route.hpp"
@@ -21,5 +22,8 @@ struct RingChannels {
 /// (each NVLink is used once per direction), or one ring over PCIe and sockets at the narrowest shared link when NVLink
 /// does not connect them all.
 RingChannels find_rings(const Topology& topology, const std::vector<int>& gpus);
+
+/// find_rings over all GPUs of the node; none on a node of one.
+std::optional<RingChannels> rings_of_node(const Topology& topology);
 
 }  // namespace lockstep::machine
