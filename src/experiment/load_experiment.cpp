@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <set>
 
 #include "base/error.hpp"
@@ -76,8 +75,12 @@ std::vector<Experiment> read_points(const Node& document, const std::string& nam
 
 LoadedExperiments load_experiment(const std::filesystem::path& file, const std::vector<Override>& overrides,
                                   const config::DataPath& data) {
+    const Node written = config::parse_file(file);
+    if (!written.is_mapping())
+        throw InputError(fmt::format("{}: experiment: wants keys and values (key: value); start with model: resnet50",
+                                     config::to_string(written.where())));
     config::Diagnostics diagnostics;
-    const Overridden overridden = apply_overrides(config::parse_file(file), overrides, diagnostics);
+    const Overridden overridden = apply_overrides(written, overrides, diagnostics);
     const Node document = with_defaults(overridden.document);
     LoadedExperiments loaded;
     loaded.file = file;

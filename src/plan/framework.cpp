@@ -148,7 +148,7 @@ Framework load(const config::DataPath& data, std::string_view name_or_path, std:
 
 }  // namespace
 
-std::string bucket_limits() { return "a bucket holds from 1 B to 1 TiB"; }
+std::string bucket_limits() { return "a bucket holds from 1 B to 1 TiB; use a size such as 25 MiB"; }
 
 Framework load_framework(const config::DataPath& data, std::string_view name_or_path) {
     return load(data, name_or_path, 0);

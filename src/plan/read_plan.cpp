@@ -19,12 +19,15 @@ int read_extent(config::Object& plan, std::string_view key, int only) {
     return only;
 }
 
+/// The size, or `fallback` when it is absent or wrong.
 Bytes read_bucket(config::Object& plan, std::string_view key, Bytes fallback) {
     const auto errors_before = plan.diagnostics().count();
+    if (!plan.has(key)) return fallback;
     const Bytes size = plan.bytes_or(key, fallback);
-    const bool is_a_size = plan.diagnostics().count() == errors_before;
-    if (is_a_size && (size < Bytes{1} || size > max_bucket)) plan.error(key, bucket_limits());
-    return size;
+    if (plan.diagnostics().count() != errors_before) return fallback;
+    if (size >= Bytes{1} && size <= max_bucket) return size;
+    plan.error(key, bucket_limits());
+    return fallback;
 }
 
 void refuse_what_comes_later(config::Object& plan) {

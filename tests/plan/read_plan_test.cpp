@@ -25,7 +25,11 @@ Reading read(const std::string& text, const Framework& framework = {}) {
 }
 
 TEST(ReadPlan, an_absent_plan_takes_the_habits_of_the_framework) {
-    const Reading reading = read("", {.overlap = false, .bucket = 64_MiB, .first_bucket = 2_MiB});
+    Framework framework;
+    framework.overlap = false;
+    framework.bucket = 64_MiB;
+    framework.first_bucket = 2_MiB;
+    const Reading reading = read("", framework);
     EXPECT_THAT(reading.errors, IsEmpty());
     EXPECT_EQ(reading.request.bucket, 64_MiB);
     EXPECT_EQ(reading.request.first_bucket, 2_MiB);
