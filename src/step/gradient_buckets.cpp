@@ -48,9 +48,9 @@ void make_storage(Assembly& a, GradientBucket& bucket, std::size_t index) {
                       : bucket.gradients;
     if (is_view(a)) return;
     for (std::size_t slot = 0; slot < bucket.parameters.size(); ++slot) {
-        const model::Parameter& parameter = a.parameter(bucket.parameters[slot]);
+        const Tensor parameter = a.graph.tensor(a.parameters[bucket.parameters[slot].index()].parameter);
         bucket.parts.push_back(a.graph.add_view(fmt::format("bucket{}[{}]", index, parameter.name), bucket.storage,
-                                                bucket.first_element[slot], parameter.shape, Layout::row_major));
+                                                bucket.first_element[slot], parameter.shape, parameter.layout));
     }
 }
 
