@@ -19,39 +19,42 @@ std::map<int, std::vector<int>> locals_by_node(const machine::Placement& placeme
     return result;
 }
 
-/// Each GPU sends one byte to each other one along its route; the link with the longest queue in one direction sets
-/// the time. Routes through several parallel links spread over them by rate.
+bool is_on_nvswitch(const machine::Topology& topology, machine::VertexId gpu) {
+    const auto links = topology.links_of(gpu);
+    return std::any_of(links.begin(), links.end(), [&](machine::LinkId id) {
+        const machine::VertexId end = machine::other_end(topology.links[id.index()], gpu);
+        return topology.vertices[end.index()].kind == machine::VertexKind::nvswitch;
+    });
+}
+
+/// Each GPU sends one byte to each other one along its route. NVLinks to a switch serve one destination after the
+/// other, direct NVLinks work side by side; on PCIe and sockets the link that most routes cross in one direction sets
+/// the time.
 double seconds_per_pair_byte(const machine::Topology& topology, const std::vector<int>& gpus) {
-    std::map<std::pair<machine::LinkId, machine::VertexId>, double> seconds;  // by link and the end it is left from
-    double narrowest = 0;
+    std::map<std::pair<machine::LinkId, machine::VertexId>, double>
+        crossing;  // seconds by link and the end it is left at
+    double longest = 0;
     for (int from : gpus) {
-        double nvlink_out = 0;
+        const bool is_switched = is_on_nvswitch(topology, topology.gpu(from));
+        double over_nvlink = 0;
         for (int to : gpus) {
             if (from == to) continue;
             machine::VertexId at = topology.gpu(from);
             const machine::Route route = machine::find_route(topology, at, topology.gpu(to));
+            const double alone = 1 / route.bandwidth.value;
             if (route.nvlinks > 0) {
-                nvlink_out += 1 / route.bandwidth.value;
-                narrowest = std::max(narrowest, 1 / route.bandwidth.value);
+                over_nvlink = is_switched ? over_nvlink + alone : std::max(over_nvlink, alone);
                 continue;
             }
             for (machine::LinkId id : route.links) {
-                const machine::Link& link = topology.links[id.index()];
-                seconds[{id, at}] += 1 / link.per_direction.value;
-                at = machine::other_end(link, at);
+                crossing[{id, at}] += 1 / topology.links[id.index()].per_direction.value;
+                at = machine::other_end(topology.links[id.index()], at);
             }
         }
-        // Through switches all NVLinks of a GPU serve each destination in turn; direct links work side by side.
-        const bool is_switched = std::any_of(topology.links.begin(), topology.links.end(), [&](const auto& link) {
-            const bool touches = link.a == topology.gpu(from) || link.b == topology.gpu(from);
-            return touches && link.kind == machine::LinkKind::nvlink &&
-                   topology.vertices[machine::other_end(link, topology.gpu(from)).index()].kind ==
-                       machine::VertexKind::nvswitch;
-        });
-        if (is_switched) narrowest = std::max(narrowest, nvlink_out);
+        longest = std::max(longest, over_nvlink);
     }
-    for (const auto& [place, time] : seconds) narrowest = std::max(narrowest, time);
-    return narrowest;
+    for (const auto& [place, time] : crossing) longest = std::max(longest, time);
+    return longest;
 }
 
 }  // namespace

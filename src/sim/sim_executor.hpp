@@ -15,7 +15,7 @@ class Engine;
 
 struct SimOptions {
     std::string device;      ///< for the record: "a100-sxm4-40gb"
-    Seconds host_per_op;     ///< added to the host time of each op (machine::Calibration)
+    Seconds host_per_op{0};  ///< added to the host time of each op (machine::Calibration)
     std::uint64_t seed = 1;  ///< of the experiment; recorded, nothing in this simulator is random yet
 };
 
