@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <ctime>
 #include <optional>
 
 #include "base/error.hpp"
@@ -21,6 +22,15 @@ std::optional<machine::HostRates> kept_rates(const machine::HostStructure& struc
     if (!rates || rates->threads_per_rank != threads) return std::nullopt;
     if (ranks > 1 && rates->measured_ranks < 2) return std::nullopt;
     return rates;
+}
+
+std::string utc_text() {
+    const std::time_t now = std::time(nullptr);
+    std::tm utc{};
+    gmtime_r(&now, &utc);
+    char text[32];
+    std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
+    return text;
 }
 
 std::string own_path() { return std::filesystem::read_symlink("/proc/self/exe").string(); }
@@ -66,8 +76,9 @@ machine::HostRates measure_host(world::World& world, const machine::HostStructur
     rates.all_reduce_bus = measured.all_reduce_bus;
     rates.all_reduce_latency = measured.all_reduce_latency;
     rates.compute_slowdown = measured.compute_slowdown;
-    rates.when = measured.when;
-    rates.how = fmt::format("lockstep machine detect, {} ranks, {} threads each", world.local_size(), threads);
+    rates.when = utc_text();
+    rates.how = fmt::format("lockstep machine detect, {} ranks, {} threads each, {:.1f} s", world.local_size(), threads,
+                            measured.took.value);
     world::agree(world, [&] {
         if (world.rank() == 0) machine::write_host_rates(rates, structure, machine::host_rates_file(structure));
     });

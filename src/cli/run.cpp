@@ -51,7 +51,7 @@ Prepared prepare_run(world::World& world, const RunRequest& request, const std::
         prepared.threads = threads_per_rank(structure, prepared.experiment.threads_per_rank, prepared.experiment.ranks);
         const plan::Plan plan = prepared.experiment.plan_for(world.size());
         prepared.graph = build_graph(prepared.experiment, plan, {world.size(), world.local_size()});
-        cpu::require_supported(prepared.graph);
+        cpu::check_precision(prepared.graph);
         const auto memory = step::plan_memory(prepared.graph, prepared.graph.rank_class(world.rank())).peak;
         drive::require_memory(memory, structure.memory / static_cast<double>(world.local_size()), structure.cpu_model,
                               plan.micro_batch);
@@ -62,7 +62,9 @@ Prepared prepare_run(world::World& world, const RunRequest& request, const std::
 }
 
 std::unique_ptr<step::Executor> make_cpu(world::World& world, int threads, Nanoseconds epoch) {
-    return std::make_unique<cpu::CpuExecutor>(world, cpu::CpuOptions{.threads = threads, .epoch = epoch});
+    return std::make_unique<cpu::CpuExecutor>(
+        world,
+        cpu::CpuOptions{.threads = threads, .epoch = epoch, .cpu_model = machine::read_host_structure().cpu_model});
 }
 
 void run_numeric_check(world::World& world, const Prepared& prepared) {

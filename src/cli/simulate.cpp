@@ -63,7 +63,8 @@ analysis::RunFindings predict_point(const experiment::Experiment& written, const
     const plan::Plan plan = experiment.plan_for(ranks);
     const step::StepGraph graph = build_graph(experiment, plan, machine.place(ranks));
     const cost::CostModel durations(machine, graph.placement);
-    sim::SimExecutor executor(durations, {.seed = experiment.seed, .device = machine.device.name});
+    sim::SimExecutor executor(
+        durations, {.device = machine.device.name, .host_per_op = durations.host_per_op(), .seed = experiment.seed});
     executor.prepare(graph);
 
     record::RunDescription run = drive::describe_run(experiment, graph, machine, record::Origin::predicted, executor);

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "cpu/cpu_executor.hpp"
+#include "cpu/isa.hpp"
 #include "record/run_description.hpp"
 #include "world/world.hpp"
 

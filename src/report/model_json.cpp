@@ -49,6 +49,19 @@ config::Json layer_json(const model::Model& model, const model::Layer& layer, co
 
 }  // namespace
 
+config::Json model_list_json(const std::vector<model::Model>& models) {
+    config::Json list = config::Json::array();
+    for (const auto& model : models) {
+        config::Json& json = list.push(config::Json::object());
+        json.set("name", model.name);
+        json.set("file", model.file.string());
+        json.set("sample_unit", model.sample_unit);
+        json.set("parameters", model.parameter_count());
+        json.set("multiply_adds", model::forward_multiply_adds(model));
+    }
+    return list;
+}
+
 config::Json model_json(const model::Model& model, std::int64_t batch, DType dtype) {
     const auto costs = costs_of(model, batch, dtype);
     const auto counts = own_parameters(model);

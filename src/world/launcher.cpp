@@ -26,13 +26,23 @@ std::optional<int> ranks_in(const char* variable) {
     return ranks;
 }
 
+// The rank a variable announces; 0 when it says nothing usable (it only decides who speaks).
+int rank_in(const char* variable) {
+    const char* text = std::getenv(variable);
+    int rank = 0;
+    if (text) std::from_chars(text, text + std::string_view(text).size(), rank);
+    return rank;
+}
+
 }  // namespace
 
 Launcher detect_launcher() {
-    if (const auto size = ranks_in("OMPI_COMM_WORLD_SIZE")) return {Launcher::Kind::mpi, "mpirun", *size};
+    if (const auto size = ranks_in("OMPI_COMM_WORLD_SIZE"))
+        return {Launcher::Kind::mpi, "mpirun", *size, rank_in("OMPI_COMM_WORLD_RANK")};
     if (std::getenv("PMIX_RANK")) {
         for (const char* variable : {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"})
-            if (const auto size = ranks_in(variable)) return {Launcher::Kind::mpi, "srun (pmix)", *size};
+            if (const auto size = ranks_in(variable))
+                return {Launcher::Kind::mpi, "srun (pmix)", *size, rank_in("PMIX_RANK")};
         throw UsageError(
             "PMIX_RANK is set but no variable tells the number of ranks (an unknown launcher); "
             "start with mpirun or srun --mpi=pmix");

@@ -102,6 +102,7 @@ struct Launcher {
     enum class Kind { none, mpi } kind = Kind::none;
     std::string name;       ///< "mpirun", "srun (pmix)" or ""
     int expected_size = 1;  ///< world size the variables announce
+    int rank = 0;           ///< rank in it that they announce
 };
 /// Throws UsageError for a Slurm step with several tasks that gives its ranks no launcher variables (names `srun
 /// --mpi=pmix`).
