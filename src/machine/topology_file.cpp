@@ -95,7 +95,7 @@ Topology read_topology(Object& machine, const Device& device) {
     read_numa(machine, topology);
     const LinkRates rates = read_rates(machine, device);
     LinkReader reader(topology, rates, diagnostics);
-    if (machine.has("links"))
+    if (const auto links = machine.node("links"); links && !links->is_null())
         for (const Node& item : machine.nodes("links")) reader.read(item);
     if (diagnostics.count() != before) return topology;
     spread_numa(topology);

@@ -133,7 +133,7 @@ TEST(Cluster, network_can_be_written_in_place) {
 
 TEST(Cluster, count_zero_a_missing_network_and_unknown_names_are_refused) {
     EXPECT_THAT(read("{node: dgx-2, count: 0, network: ib-edr-4}").errors,
-                ElementsAre(AllOf(StartsWith("m.yaml:1:22: count: "), HasSubstr("at least 1"))));
+                ElementsAre(AllOf(StartsWith("m.yaml:1:22: count: "), HasSubstr("from 1 to"))));
     EXPECT_THAT(read("{node: dgx-2, count: 2}").errors, ElementsAre(HasSubstr("'network' is missing")));
     EXPECT_THAT(read("{node: dgx-2, count: 2, network: ib-ndr-4}").errors, ElementsAre(HasSubstr("ib-ndr-8")));
     EXPECT_THAT(read("{node: dgx-3, count: 2, network: ib-edr-4}").errors, ElementsAre(HasSubstr("dgx-2")));
