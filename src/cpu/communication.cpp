@@ -1,0 +1,147 @@
+#include "cpu/communication.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.hpp"
+#include "cpu/dispatch.hpp"
+#include "cpu/loop.hpp"
+
+namespace lockstep::cpu {
+namespace {
+
+world::Number number_of(DType dtype, const std::string& op) {
+    switch (dtype) {
+        case DType::fp32: return world::Number::f32;
+        case DType::fp64: return world::Number::f64;
+        case DType::bf16: return world::Number::bf16;
+        case DType::int32: return world::Number::i32;
+        case DType::int64: return world::Number::i64;
+        default: break;
+    }
+    throw InputError(
+        fmt::format("op {} can't reduce {} numbers between CPUs (their worlds add fp32, fp64, bf16 and "
+                    "integers); choose a framework profile without that wire type",
+                    op, to_string(dtype)));
+}
+
+std::span<std::byte> bytes_of(const Operand& operand) {
+    return {static_cast<std::byte*>(operand.data), static_cast<std::size_t>(operand.bytes())};
+}
+
+BoundCollective bind_collective(const step::StepGraph& graph, const step::Op& op, const step::Collective& collective,
+                                const Operands& operands) {
+    if (operands.in.size() != 1 || operands.out.size() != 1)
+        throw LogicError(fmt::format("collective {} must have one buffer in and one out", op.name));
+    BoundCollective bound;
+    bound.kind = collective.kind;
+    bound.send = bytes_of(operands.in[0]);
+    bound.receive = bytes_of(operands.out[0]);
+    bound.dtype = collective.dtype;
+    const bool reduces =
+        collective.kind == step::CollectiveKind::all_reduce || collective.kind == step::CollectiveKind::reduce_scatter;
+    if (reduces) bound.number = number_of(collective.dtype, op.name);
+    if (collective.reduction == step::Reduction::max) bound.reduce = world::Reduce::max;
+    if (reduces && collective.reduction == step::Reduction::average)
+        bound.mean_of = static_cast<int>(graph.communicators[collective.communicator.index()].size);
+    return bound;
+}
+
+/// Rank of a peer in the communicator of this op.
+int peer_rank(const step::StepGraph& graph, int rank, step::CommunicatorId communicator, const step::Peer& peer) {
+    plan::Coordinates there = graph.mesh.coordinates(rank);
+    const int extent = graph.mesh.extent(peer.axis);
+    int at = there[peer.axis] + peer.offset;
+    if (peer.wraps) at = (at % extent + extent) % extent;
+    if (at < 0 || at >= extent) throw LogicError(fmt::format("rank {} has no neighbour at {:+}", rank, peer.offset));
+    there[peer.axis] = at;
+    const std::vector<int> group = graph.mesh.group(rank, graph.communicators[communicator.index()].axes);
+    const auto found = std::find(group.begin(), group.end(), graph.mesh.rank(there));
+    if (found == group.end()) throw LogicError(fmt::format("rank {} sends outside its communicator", rank));
+    return static_cast<int>(found - group.begin());
+}
+
+BoundMessages bind_messages(const step::StepGraph& graph, int rank, const step::Op& op, const step::P2PGroup& group,
+                            const Operands& operands) {
+    const auto buffer_of = [&](step::TensorId tensor) {
+        for (const Operand& o : operands.in)
+            if (o.tensor == tensor.value) return bytes_of(o);
+        for (const Output& o : operands.out)
+            if (o.tensor == tensor.value) return bytes_of(o);
+        throw LogicError(fmt::format("message group {} does not list tensor {}", op.name, tensor.value));
+    };
+    BoundMessages bound;
+    for (const step::Message& m : group.sends)
+        bound.sends.push_back({buffer_of(m.tensor), peer_rank(graph, rank, group.communicator, m.peer), m.tag});
+    for (const step::Message& m : group.receives)
+        bound.receives.push_back({buffer_of(m.tensor), peer_rank(graph, rank, group.communicator, m.peer), m.tag});
+    return bound;
+}
+
+std::unique_ptr<world::Request> start(const BoundCollective& c, world::World& world) {
+    const bool is_in_place = c.send.data() == c.receive.data();
+    switch (c.kind) {
+        case step::CollectiveKind::all_reduce:
+            if (!is_in_place) std::memcpy(c.receive.data(), c.send.data(), c.receive.size());
+            return world.start_all_reduce(c.receive, c.number, c.reduce);
+        case step::CollectiveKind::reduce_scatter:
+            return world.start_reduce_scatter(c.send, c.receive, c.number, c.reduce);
+        case step::CollectiveKind::all_gather: return world.start_all_gather(c.send, c.receive);
+        case step::CollectiveKind::broadcast:
+            if (!is_in_place) std::memcpy(c.receive.data(), c.send.data(), c.receive.size());
+            return world.start_broadcast(c.receive, 0);
+        case step::CollectiveKind::all_to_all: return world.start_all_to_all(c.send, c.receive);
+    }
+    throw LogicError("unknown collective");
+}
+
+}  // namespace
+
+BoundCommunication bind_communication(const step::StepGraph& graph, int rank, const step::Op& op,
+                                      const Operands& operands) {
+    if (const auto* collective = std::get_if<step::Collective>(&op.kind))
+        return bind_collective(graph, op, *collective, operands);
+    if (const auto* group = std::get_if<step::P2PGroup>(&op.kind))
+        return bind_messages(graph, rank, op, *group, operands);
+    if (const auto* copy = std::get_if<step::Copy>(&op.kind); copy != nullptr && copy->kind == step::Copy::Kind::input)
+        return BoundInput{{static_cast<std::int64_t>(copy->least_time.value * 1e9)}};
+    throw LogicError(fmt::format("op {} can't run on a communication stream of a CPU", op.name));
+}
+
+OpInFlight::OpInFlight(const BoundCommunication& op, world::World* world, Nanoseconds now) : op_(&op) {
+    if (const auto* collective = std::get_if<BoundCollective>(op_))
+        request_ = start(*collective, *world);
+    else if (const auto* messages = std::get_if<BoundMessages>(op_))
+        request_ = world->start_exchange(messages->sends, messages->receives);
+    else
+        earliest_end_ = now + std::get<BoundInput>(op).least_time;
+}
+
+bool OpInFlight::progress(Nanoseconds now) {
+    if (request_ && !request_->test()) return false;
+    request_.reset();
+    const auto* collective = std::get_if<BoundCollective>(op_);
+    if (collective == nullptr) return now >= earliest_end_;
+    const std::int64_t bytes = collective->receive.size();
+    const auto elements = bytes / static_cast<std::int64_t>(size_of(collective->dtype).value);
+    if (collective->mean_of > 1 && averaged_ < elements) average_piece();
+    return collective->mean_of == 1 || averaged_ >= elements;
+}
+
+void OpInFlight::average_piece() {
+    constexpr std::int64_t piece = 1 << 18;  // elements: other streams wait for one piece at most
+    const auto& c = std::get<BoundCollective>(*op_);
+    with_type(c.dtype, [&](auto type) {
+        using T = decltype(type);
+        T* const data = reinterpret_cast<T*>(c.receive.data());
+        const auto elements = static_cast<std::int64_t>(c.receive.size() / sizeof(T));
+        const std::int64_t end = std::min(averaged_ + piece, elements);
+        const float factor = 1.0F / static_cast<float>(c.mean_of);
+        for_range(averaged_, end, [=](std::int64_t i) { data[i] = store<T>(load(data[i]) * factor); });
+        averaged_ = end;
+    });
+}
+
+}  // namespace lockstep::cpu

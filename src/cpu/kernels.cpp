@@ -1,0 +1,61 @@
+#include "cpu/kernels.hpp"
+
+#include <fmt/format.h>
+
+#include "cpu/dispatch.hpp"
+
+namespace lockstep::cpu {
+
+void expect_slots(const Operands& operands, std::size_t least_in, std::size_t least_out, const char* kernel) {
+    if (operands.in.size() >= least_in && operands.out.size() >= least_out) return;
+    throw LogicError(fmt::format("{} has {} inputs and {} outputs, needs {} and {}", kernel, operands.in.size(),
+                                 operands.out.size(), least_in, least_out));
+}
+
+namespace {
+
+struct Maker {
+    const Operands& o;
+    const KernelSetup& setup;
+    using Result = std::unique_ptr<Kernel>;
+
+    Result operator()(const step::Gemm& op) const { return make_gemm(op, o, setup); }
+    Result operator()(const step::Convolution& op) const { return make_convolution(op, o, setup); }
+    Result operator()(const step::Attention& op) const { return make_attention(op, o, setup); }
+    Result operator()(const step::Norm& op) const {
+        return op.kind == model::Norm::Kind::batch ? make_batch_norm(op, o, setup) : make_row_norm(op, o);
+    }
+    Result operator()(const step::Elementwise& op) const { return make_elementwise(op, o); }
+    Result operator()(const step::ColumnSum& op) const { return make_column_sum(op, o); }
+    Result operator()(const step::Embedding& op) const { return make_embedding(op, o); }
+    Result operator()(const step::FirstToken& op) const { return make_first_token(op, o); }
+    Result operator()(const step::SoftmaxLoss& op) const { return make_softmax_loss(op, o); }
+    Result operator()(const step::Pool& op) const { return make_pool(op, o); }
+    Result operator()(const step::Dropout& op) const { return make_dropout(op, o, setup); }
+    Result operator()(const step::OptimizerUpdate& op) const { return make_optimizer(op, o); }
+    Result operator()(const step::Reorder& op) const { return make_reorder(op, o, setup); }
+    Result operator()(const step::Cast&) const { return make_copy(1, o); }
+    Result operator()(const step::Fill& op) const { return make_fill(op, o); }
+    Result operator()(const step::FoundInf&) const { return make_found_inf(o); }
+    Result operator()(const step::UpdateLossScale&) const { return make_update_loss_scale(o); }
+
+    Result operator()(const step::Compute& op) const { return std::visit(*this, op); }
+    Result operator()(const step::Copy& op) const { return make_copy(op.factor, o); }
+    Result operator()(const step::HostSync&) const {
+        return make_function_kernel([](const Moment&) {});
+    }
+    Result operator()(const step::Collective&) const { throw LogicError("a collective has no kernel"); }
+    Result operator()(const step::P2PGroup&) const { throw LogicError("a message has no kernel"); }
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_kernel(const step::Op& op, const Operands& operands, const KernelSetup& setup) {
+    try {
+        return std::visit(Maker{operands, setup}, op.kind);
+    } catch (const RuntimeError& error) {
+        throw RuntimeError(fmt::format("op {}: {}", op.name, error.what()));
+    } catch (const LogicError& error) { throw LogicError(fmt::format("op {}: {}", op.name, error.what())); }
+}
+
+}  // namespace lockstep::cpu

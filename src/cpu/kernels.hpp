@@ -1,0 +1,46 @@
+// Makes the kernel of an op: one function per family, one file each.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "cpu/kernel.hpp"
+
+namespace lockstep::cpu {
+
+class OneDnn;
+
+/// What all kernels of an executor share. Kernels must be made and run on the same thread: oneDNN sizes its temporaries
+/// for the number of OpenMP threads it sees.
+struct KernelSetup {
+    OneDnn& library;
+    std::uint64_t seed = 1;
+};
+
+/// The kernel of a compute op or a copy. Slots as step/op.hpp lists them; shapes and dtypes have been checked there.
+/// Convolutions must be made before the reorders that use the same packed tensors. Throws LogicError for operands that
+/// don't fit and RuntimeError for what this CPU or oneDNN can't do.
+std::unique_ptr<Kernel> make_kernel(const step::Op& op, const Operands& operands, const KernelSetup& setup);
+
+std::unique_ptr<Kernel> make_gemm(const step::Gemm&, const Operands&, const KernelSetup&);
+std::unique_ptr<Kernel> make_convolution(const step::Convolution&, const Operands&, const KernelSetup&);
+std::unique_ptr<Kernel> make_reorder(const step::Reorder&, const Operands&, const KernelSetup&);
+std::unique_ptr<Kernel> make_attention(const step::Attention&, const Operands&, const KernelSetup&);
+std::unique_ptr<Kernel> make_batch_norm(const step::Norm&, const Operands&, const KernelSetup&);
+std::unique_ptr<Kernel> make_row_norm(const step::Norm&, const Operands&);
+std::unique_ptr<Kernel> make_elementwise(const step::Elementwise&, const Operands&);
+std::unique_ptr<Kernel> make_gated(const step::Elementwise&, const Operands&);
+std::unique_ptr<Kernel> make_rotary(const step::Elementwise&, const Operands&);
+std::unique_ptr<Kernel> make_column_sum(const step::ColumnSum&, const Operands&);
+std::unique_ptr<Kernel> make_embedding(const step::Embedding&, const Operands&);
+std::unique_ptr<Kernel> make_first_token(const step::FirstToken&, const Operands&);
+std::unique_ptr<Kernel> make_softmax_loss(const step::SoftmaxLoss&, const Operands&);
+std::unique_ptr<Kernel> make_pool(const step::Pool&, const Operands&);
+std::unique_ptr<Kernel> make_dropout(const step::Dropout&, const Operands&, const KernelSetup&);
+std::unique_ptr<Kernel> make_optimizer(const step::OptimizerUpdate&, const Operands&);
+std::unique_ptr<Kernel> make_copy(double factor, const Operands&);
+std::unique_ptr<Kernel> make_fill(const step::Fill&, const Operands&);
+std::unique_ptr<Kernel> make_found_inf(const Operands&);
+std::unique_ptr<Kernel> make_update_loss_scale(const Operands&);
+
+}  // namespace lockstep::cpu

@@ -1,0 +1,45 @@
+// The tensors of one rank in memory: addresses, first values, values read back.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "cpu/arena.hpp"
+#include "cpu/kernel.hpp"
+#include "step/graph.hpp"
+#include "step/liveness.hpp"
+
+namespace lockstep::cpu {
+
+class TensorMemory {
+public:
+    /// Maps the arena; touches nothing.
+    TensorMemory(const step::StepGraph& graph, int rank);
+
+    /// Writes the values of before the first step, each by its element's index in the global tensor, so that any split
+    /// of the model starts equal.
+    void initialise() const;
+
+    Operand operand(step::TensorId id, std::int32_t micro_batch) const;
+    Operands operands(const step::OpInstance& op) const;
+    std::byte* address(step::TensorId id, std::int32_t micro_batch) const;
+    /// True when the op's operands are at other addresses in other micro-batches.
+    bool moves_with_micro_batch(const step::Op& op) const;
+    /// Row-major values as floats; of the last micro-batch. Throws RuntimeError for tensors this rank doesn't keep.
+    std::vector<float> read(step::TensorId id) const;
+
+    const step::MemoryPlan& plan() const { return plan_; }
+    std::int64_t arena_bytes() const { return arena_.bytes(); }
+
+private:
+    const step::Tensor& root(step::TensorId id) const;
+    void initialise(step::TensorId id, std::int32_t slot) const;
+
+    const step::StepGraph& graph_;
+    int rank_;
+    step::MemoryPlan plan_;
+    std::vector<Order> orders_;
+    Arena arena_;
+};
+
+}  // namespace lockstep::cpu
