@@ -1,6 +1,7 @@
 // Schedules worked out by hand; all times in microseconds.
 #include "sim/sim_executor.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -282,7 +283,7 @@ SmallGraph random_graph(unsigned seed) {
         return (state >> 33) % n;
     };
     std::vector<step::TensorId> tensors;
-    for (int i = 0; i < 12; ++i) tensors.push_back(g.tensor("t" + std::to_string(i)));
+    for (int i = 0; i < 12; ++i) tensors.push_back(g.tensor(fmt::format("t{}", i)));
     g.durations.slowdown = 0.3;
     g.graph.run_ahead = 5;
     g.stage("all");
@@ -290,9 +291,9 @@ SmallGraph random_graph(unsigned seed) {
         const auto a = tensors[below(12)], b = tensors[below(12)];
         const Seconds time{static_cast<double>(below(1000)) * 1e-8};
         if (below(4) == 0)
-            g.all_reduce("op" + std::to_string(i), {1_us, time}, a, 1 + static_cast<std::int32_t>(below(2)));
+            g.all_reduce(fmt::format("op{}", i), {1_us, time}, a, 1 + static_cast<std::int32_t>(below(2)));
         else
-            g.kernel("op" + std::to_string(i), time, {a}, {b}, Seconds{static_cast<double>(below(200)) * 1e-8});
+            g.kernel(fmt::format("op{}", i), time, {a}, {b}, Seconds{static_cast<double>(below(200)) * 1e-8});
     }
     return g;
 }
