@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 source experiments/install.sh
 # shellcheck disable=SC2086
-install_missing $build_packages libgtest-dev libgmock-dev libbenchmark-dev clang-format hdf5-tools python3 python3-h5py python3-pandas \
+install_missing $build_packages libgtest-dev libgmock-dev libbenchmark-dev clang-format hdf5-tools python3 python3-h5py python3-pandas python3-jsonschema \
     slurmctld slurmd slurm-client munge
 
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1

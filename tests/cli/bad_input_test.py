@@ -105,15 +105,15 @@ class BadInput(unittest.TestCase):
     # -- models
 
     def test_a_model_with_a_cycle_is_refused(self):
-        model = self.write("name: loop\ninput: {image: [3, 8, 8]}\nlayers:\n"
+        model = self.write("name: loop\ninput: [3, 8, 8]\nlayers:\n"
                            "  - {name: a, op: relu, in: b}\n  - {name: b, op: relu, in: a}\n"
                            "  - {name: flat, op: flatten, in: b}\n  - {name: loss, op: softmax_loss, in: flat}\n", "loop.yaml")
         self.check(self.experiment(model=model), "cycle", "a", "b")
 
     def test_shapes_that_do_not_fit_are_refused(self):
-        model = self.write("name: odd\ninput: {image: [3, 8, 8]}\nlayers:\n"
-                           "  - {name: a, op: convolution, channels: 4, kernel: 3, padding: 1}\n"
-                           "  - {name: b, op: convolution, channels: 8, kernel: 3, padding: 1}\n"
+        model = self.write("name: odd\ninput: [3, 8, 8]\nlayers:\n"
+                           "  - {name: a, op: convolution, out: 4, kernel: 3, padding: 1}\n"
+                           "  - {name: b, op: convolution, out: 8, kernel: 3, padding: 1}\n"
                            "  - {name: sum, op: add, in: [a, b]}\n"
                            "  - {name: flat, op: flatten}\n  - {name: loss, op: softmax_loss}\n", "odd.yaml")
         self.check(self.experiment(model=model), "sum", "[4, 8, 8]", "[8, 8, 8]")

@@ -3,6 +3,8 @@
 import json
 import unittest
 
+import jsonschema
+
 from program import SOURCE, TINY, lockstep
 
 RESULT_KEYS = {"experiment", "model", "machine", "precision", "framework", "ranks", "origin", "status", "run", "step_time_s", "throughput", "speedup",
@@ -51,7 +53,7 @@ class Commands(unittest.TestCase):
 
     def test_simulate_prints_the_documented_json(self):
         answer = self.json("simulate", SOURCE / "experiments/a100-vs-v100.yaml")
-        self.assertEqual(answer["schema_version"], 1)
+        jsonschema.validate(answer, json.loads((SOURCE / "src/report/results.schema.json").read_text()))
         self.assertGreaterEqual(len(answer["results"]), 8)
         for result in answer["results"]:
             self.assertEqual(RESULT_KEYS - set(result), set())
