@@ -97,12 +97,11 @@ private:
 class BatchNormBackward final : public Kernel {
 public:
     BatchNormBackward(const step::Norm& norm, const Operands& o, const KernelSetup& setup)
-        : library_(setup.library), norm_(norm), operands_(o), has_shift_(o.out.size() > 2), small_(norm.features * 4) {
+        : library_(setup.library), norm_(norm), operands_(o), has_shift_(o.out.size() > 2), small_(norm.features * 5) {
         const auto& engine = library_.engine;
         const memory::desc x = input_desc(norm, o.in[1]), dy = input_desc(norm, o.in[0]);
         if (o.out[0].access != step::Access::overwrite)
             throw LogicError("batch norm can't add to an activation gradient");
-        // oneDNN wants the flag of a shift gradient to be the one of the forward description.
         const Flags flags = flags_of(has_shift_);
         const dnnl::batch_normalization_backward::primitive_desc description(
             {dnnl::prop_kind::backward, dy, x, static_cast<float>(norm.epsilon), flags}, user_scratchpad(), engine,
@@ -116,7 +115,10 @@ public:
             {DNNL_ARG_SCALE, {row, engine, part(1)}},
             {DNNL_ARG_DIFF_SRC, {input_desc(norm, o.out[0]), engine, o.out[0].data}},
             {DNNL_ARG_DIFF_SCALE, {row, engine, part(2)}}};
-        if (has_shift_) arguments.emplace_back(DNNL_ARG_DIFF_SHIFT, memory(row, engine, part(3)));
+        if (has_shift_) {
+            arguments.emplace_back(DNNL_ARG_DIFF_SHIFT, memory(row, engine, part(3)));
+            arguments.emplace_back(DNNL_ARG_SHIFT, memory(row, engine, part(4)));  // counted, though not read
+        }
         primitive_ =
             Prepared(description, dnnl::batch_normalization_backward(description), std::move(arguments), scratch_);
     }
@@ -141,7 +143,7 @@ private:
     step::Norm norm_;
     Operands operands_;
     bool has_shift_;
-    std::vector<float> small_;  // variance, scale, their gradients
+    std::vector<float> small_;  // variance, scale, gradients of scale and shift, zeros
     ScratchPlan scratch_;
     Prepared primitive_;
 };

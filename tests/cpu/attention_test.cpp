@@ -83,8 +83,15 @@ TEST_F(Attention, gradients_under_dropout_follow_the_forward_pass_of_the_same_mo
         const step::Attention a{1, 6, 2, 2, 4, false, 0.4, 9, algorithm};
         const Values qkv = normal_values(qkv_size(a), 1), gradient = normal_values(context_size(a), 2);
         const Moment moment{3, 1};
-        const Values expected =
-            numeric_gradient(qkv, gradient, [&](const Values& x) { return both(a, x, gradient, moment).context; });
+        Tensor& x = tensor({1, 6, 24});
+        Tensor& context = tensor({1, 6, 8});
+        Tensor& saved = tensor({1, 2, 6, 6});
+        const auto forward = make(a, {&x}, {out(context), out(saved)});
+        const Values expected = numeric_gradient(qkv, gradient, [&](const Values& at) {
+            x.write(at);
+            forward->run(moment);
+            return context.read();
+        });
         expect_near(both(a, qkv, gradient, moment).dqkv, expected, 5e-3F);
         EXPECT_NE(both(a, qkv, gradient, {4, 1}).context, both(a, qkv, gradient, moment).context);
     }
