@@ -77,8 +77,8 @@ machine::HostRates measure_host(world::World& world, const machine::HostStructur
     rates.all_reduce_latency = measured.all_reduce_latency;
     rates.compute_slowdown = measured.compute_slowdown;
     rates.when = utc_text();
-    rates.how = fmt::format("lockstep machine detect, {} ranks, {} threads each, {:.1f} s", world.local_size(), threads,
-                            measured.took.value);
+    rates.how = fmt::format("lockstep machine detect, {} rank{} of {} thread{}, {:.1f} s", world.local_size(),
+                            world.local_size() == 1 ? "" : "s", threads, threads == 1 ? "" : "s", measured.took.value);
     world::agree(world, [&] {
         if (world.rank() == 0) machine::write_host_rates(rates, structure, machine::host_rates_file(structure));
     });

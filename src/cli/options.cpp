@@ -189,6 +189,8 @@ bool use_color(ColorChoice choice) {
         if (text == "never") choice = ColorChoice::never;
     }
     if (choice != ColorChoice::automatic) return choice == ColorChoice::always;
+    // mpirun gives its ranks a terminal even when its own output is a file.
+    if (std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr || std::getenv("PMIX_RANK") != nullptr) return false;
     const char* no_color = std::getenv("NO_COLOR");
     return (no_color == nullptr || *no_color == '\0') && isatty(STDOUT_FILENO) != 0;
 }

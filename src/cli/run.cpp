@@ -143,13 +143,14 @@ drive::LoopOutcome measure(world::World& world, const Prepared& prepared, const 
     return outcome;
 }
 
-void show(const std::filesystem::path& folder, const Prepared& prepared, int ranks, const Globals& globals) {
+void show(const std::filesystem::path& folder, const Prepared& prepared, const std::string& written_as, int ranks,
+          const Globals& globals) {
     const record::RunReader reader(folder);
     auto findings = analysis::analyze_run(reader);
     const auto series = analysis::make_series({findings}, {reader.run().series_text}, std::nullopt);
     print_results({series}, {}, globals);
     if (globals.quiet || globals.json) return;
-    fmt::print("recorded in {}\n{}", folder.string(), next_step_hint(prepared.experiment, ranks));
+    fmt::print("recorded in {}\n{}", folder.string(), next_step_hint(prepared.experiment, written_as, ranks));
 }
 
 ExitCode run(const Parsed& parsed) {
@@ -167,7 +168,8 @@ ExitCode run(const Parsed& parsed) {
     world::agree(world, [&] {
         if (world.rank() != 0) return;
         if (world.size() <= most_merged_ranks) record::merge_run(folder);
-        if (outcome.steps > prepared.experiment.warmup) show(folder, prepared, world.size(), parsed.globals);
+        if (outcome.steps > prepared.experiment.warmup)
+            show(folder, prepared, parsed.words[0], world.size(), parsed.globals);
     });
     const std::string stopped = fmt::format("stopped after step {} of {}; its finished steps are in {}", outcome.steps,
                                             prepared.experiment.warmup + prepared.experiment.steps, folder.string());

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <iterator>
 
 #include "base/error.hpp"
 #include "cli/inputs.hpp"
@@ -137,13 +138,13 @@ record::RankDescription describe_rank(world::World& world, const step::Executor&
     return rank;
 }
 
-std::string next_step_hint(const experiment::Experiment& experiment, int ranks) {
-    if (experiment.ranks.size() < 2) return "";
-    for (const int other : experiment.ranks)
-        if (other != ranks)
-            return fmt::format("ran {} of [{}]; next: mpirun --bind-to none -n {} lockstep run {}\n", ranks,
-                               fmt::join(experiment.ranks, ", "), other, experiment.name);
-    return "";
+std::string next_step_hint(const experiment::Experiment& experiment, const std::string& written_as, int ranks) {
+    const auto larger = [&](int other) { return other > ranks; };
+    std::vector<int> rest;
+    std::copy_if(experiment.ranks.begin(), experiment.ranks.end(), std::back_inserter(rest), larger);
+    if (rest.empty()) return "";
+    return fmt::format("ran {} of [{}]; next: mpirun --bind-to none -n {} lockstep run {}\n", ranks,
+                       fmt::join(experiment.ranks, ", "), *std::min_element(rest.begin(), rest.end()), written_as);
 }
 
 }  // namespace lockstep::cli

@@ -53,7 +53,7 @@ std::map<std::string, std::string> run_provenance(const step::Executor& executor
 std::vector<std::string> run_warnings(world::World& world, const experiment::Experiment& experiment, int threads);
 record::RankDescription describe_rank(world::World& world, const step::Executor& executor, int threads,
                                       const world::ClockOffset& clock, Nanoseconds epoch);
-/// "ran 1 of [1, 2]; next: mpirun ...", or "" when nothing remains.
-std::string next_step_hint(const experiment::Experiment& experiment, int ranks);
+/// "ran 1 of [1, 2]; next: mpirun -n 2 lockstep run WRITTEN_AS", or "" when no larger world is listed.
+std::string next_step_hint(const experiment::Experiment& experiment, const std::string& written_as, int ranks);
 
 }  // namespace lockstep::cli

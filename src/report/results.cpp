@@ -148,7 +148,7 @@ std::string heading(const SeriesFindings& series, Color color) {
 
 std::string scaling_table(const SeriesFindings& series) {
     Table table({{"ranks"},
-                 {"step (median)"},
+                 {"step"},
                  {"p95"},
                  {series.points.front().throughput_unit},
                  {"speed-up"},
