@@ -38,13 +38,7 @@ $lockstep simulate experiments/quick.yaml --ranks "$(seq -s, 1 "$ranks")"
 
 echo "== 5. the same model and BERT on cards this machine doesn't have"
 $lockstep simulate experiments/a100-vs-v100.yaml
-cat <<'TABLE'
-For comparison, a published blog (PyTorch 1.10, CUDA 11.3; batch size and card count
-not stated, 3.5x to 3.7x suggests 4 cards; its Transformer is not named):
-                     1 card                several cards
-                A100      V100           A100      V100
-  ResNet-50     1200       800           4200      2800   images/s
-  Transformer    950       600           3500      2200   sequences/s (assumed)
-TABLE
+$lockstep simulate experiments/a100-vs-v100.yaml --json | awk -f experiments/beside_blog.awk
+echo "(The blog states neither batch nor card count and does not name its Transformer; see experiments/beside_blog.awk.)"
 echo
 echo "The runs are in $runs. Next: $lockstep help"

@@ -8,6 +8,7 @@
 
 #include "config/quantity.hpp"
 #include "report/table.hpp"
+#include "report/wrapped.hpp"
 
 namespace lockstep::report {
 
@@ -113,28 +114,6 @@ std::string colored(const std::string& text, const char* code, Color color) {
     return color == Color::on ? fmt::format("\x1b[{}m{}\x1b[0m", code, text) : text;
 }
 
-/// Folded at word ends to 80 columns, later lines indented.
-std::string folded(const std::string& text, std::size_t indent) {
-    std::string result;
-    std::size_t column = 0;
-    std::size_t begin = 0;
-    while (begin < text.size()) {
-        const std::size_t end = std::min(text.find(' ', begin), text.size());
-        const std::string word = text.substr(begin, end - begin);
-        if (column > indent && column + 1 + word.size() > 80) {
-            result += "\n" + std::string(indent, ' ');
-            column = indent;
-        } else if (column > 0) {
-            result += ' ';
-            ++column;
-        }
-        result += word;
-        column += word.size();
-        begin = end + 1;
-    }
-    return result + "\n";
-}
-
 std::string heading(const SeriesFindings& series, Color color) {
     const RunFindings& run = series.points.front();
     const char* scaling = series.scaling == analysis::Scaling::weak     ? ", weak scaling"
@@ -193,14 +172,15 @@ std::string breakdown_table(const SeriesFindings& series) {
 std::string remarks(const SeriesFindings& series, Color color) {
     std::string text;
     const auto warn = [&](const std::string& message) {
-        text += colored("  warning: ", "33", color) + folded(message, 11).substr(0);
+        const std::string_view mark = "  warning: ";
+        text += colored(std::string(mark), "33", color) + wrapped(message, mark, 80).substr(mark.size());
     };
     for (const RunFindings& run : series.points)
         for (const auto& warning : run.warnings)
             warn(series.points.size() > 1 ? fmt::format("{} rank{}: {}", run.ranks, run.ranks == 1 ? "" : "s", warning)
                                           : warning);
     for (const auto& warning : series.warnings) warn(warning);
-    if (series.points.front().peak) text += "  " + folded("MFU against " + series.points.front().peak_source, 4);
+    if (series.points.front().peak) text += wrapped("MFU against " + series.points.front().peak_source, "  ", 80);
     return text;
 }
 
