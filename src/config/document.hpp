@@ -92,9 +92,15 @@ inline constexpr std::size_t max_document_bytes = 16u << 20;
 inline constexpr std::size_t max_document_depth = 64;
 inline constexpr std::size_t max_document_nodes = 1'000'000;
 
-/// Parses YAML or JSON (UTF-8, one document). Limits as above; anchors, aliases and tags are refused, duplicate keys
-/// are errors. Throws InputError (file:line:column) on malformed or empty text.
-Node parse_text(std::string_view text, const std::string& file_name);
+/// Sizes that a caller who made the text itself may raise (recorded graphs); descriptions written by people keep these.
+struct ParseLimits {
+    std::size_t bytes = max_document_bytes;
+    std::size_t nodes = max_document_nodes;
+};
+
+/// Parses YAML or JSON (UTF-8, one document). Anchors, aliases and tags are refused, duplicate keys are errors. Throws
+/// InputError (file:line:column) on malformed or empty text and beyond the limits.
+Node parse_text(std::string_view text, const std::string& file_name, const ParseLimits& limits = {});
 /// Reads and parses a file; throws InputError when it can't be read, naming the path.
 Node parse_file(const std::filesystem::path& path);
 

@@ -19,7 +19,8 @@ namespace {
 /// Builds our tree from the parser's events. yaml-cpp's own tree would drop duplicate keys without a word.
 class TreeBuilder final : public YAML::EventHandler {
 public:
-    TreeBuilder(const std::string& file, Diagnostics& diagnostics) : file_(file), diagnostics_(diagnostics) {}
+    TreeBuilder(const std::string& file, Diagnostics& diagnostics, std::size_t most_nodes)
+        : file_(file), diagnostics_(diagnostics), most_nodes_(most_nodes) {}
 
     const std::optional<Node>& root() const { return root_; }
     Location at(const YAML::Mark& mark) const { return {file_, mark.line + 1, mark.column + 1}; }
@@ -72,9 +73,8 @@ private:
     };
 
     void admit(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor) {
-        if (++nodes_ > max_document_nodes)
-            throw InputError(
-                fmt::format("{}: more than {} values; split the file", to_string(at(mark)), max_document_nodes));
+        if (++nodes_ > most_nodes_)
+            throw InputError(fmt::format("{}: more than {} values; split the file", to_string(at(mark)), most_nodes_));
         if (anchor != 0)
             throw InputError(to_string(at(mark)) + ": anchors (&name) are not accepted; write the value out");
         if (tag != "" && tag != "?" && tag != "!")
@@ -131,23 +131,24 @@ private:
     Diagnostics& diagnostics_;
     std::vector<Frame> frames_;
     std::optional<Node> root_;
+    std::size_t most_nodes_;
     std::size_t nodes_ = 0;
 };
 
-[[noreturn]] void refuse_size(const std::string& file) {
+[[noreturn]] void refuse_size(const std::string& file, std::size_t most_bytes) {
     throw InputError(
-        fmt::format("{}: larger than {} MiB; lockstep reads descriptions, not data", file, max_document_bytes >> 20));
+        fmt::format("{}: larger than {} MiB; lockstep reads descriptions, not data", file, most_bytes >> 20));
 }
 
 }  // namespace
 
-Node parse_text(std::string_view text, const std::string& file_name) {
-    if (text.size() > max_document_bytes) refuse_size(file_name);
+Node parse_text(std::string_view text, const std::string& file_name, const ParseLimits& limits) {
+    if (text.size() > limits.bytes) refuse_size(file_name, limits.bytes);
     if (const auto fault = find_text_fault(text))
         throw InputError(to_string(Location{file_name, fault->line, fault->column}) + ": " + fault->reason +
                          "; save the file as UTF-8 text");
     Diagnostics diagnostics;
-    TreeBuilder builder(file_name, diagnostics);
+    TreeBuilder builder(file_name, diagnostics, limits.nodes);
     std::istringstream stream{std::string(text)};
     try {
         YAML::Parser parser(stream);

@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <map>
 #include <optional>
 #include <string>
@@ -17,6 +19,7 @@
 #include "base/units.hpp"
 #include "config/document.hpp"
 #include "config/json.hpp"
+#include "record/enum_ranges.hpp"
 #include "record/graph_fields.hpp"
 
 namespace lockstep::record {
@@ -39,11 +42,15 @@ struct Writing {
     static config::Json to_json(T& v) {
         return static_cast<std::int64_t>(v);
     }
-    static config::Json to_json(double& v) { return v; }
+    // JSON has no word for what isn't finite.
+    static config::Json to_json(double& v) {
+        if (std::isfinite(v)) return v;
+        return std::isnan(v) ? "nan" : v > 0 ? "inf" : "-inf";
+    }
     static config::Json to_json(std::string& v) { return v; }
     template <int B, int F, int S>
     static config::Json to_json(Quantity<B, F, S>& v) {
-        return v.value;
+        return to_json(v.value);
     }
     template <class Tag>
     static config::Json to_json(Id<Tag>& v) {
@@ -120,16 +127,23 @@ struct Reading {
     requires std::is_enum_v<T>
     void read(T& v) {
         const auto ordinal = number<int>();
-        if (ordinal < 0 || ordinal > 63) refuse(fmt::format("{} is no known choice", ordinal));
+        if (ordinal < 0 || ordinal > static_cast<int>(last_choice(v)))
+            refuse(fmt::format("{} is no known choice", ordinal));
         v = static_cast<T>(ordinal);
     }
-    void read(bool& v) { v = node.text() == "true"; }
+    void read(bool& v) {
+        v = node.text() == "true";
+        if (!v && node.text() != "false") refuse("neither true nor false");
+    }
     template <std::integral T>
     void read(T& v) {
         v = number<T>();
     }
     void read(double& v) { v = number<double>(); }
-    void read(std::string& v) { v = node.text(); }
+    void read(std::string& v) {
+        if (!node.is_scalar()) refuse("no text where one is wanted");
+        v = node.text();
+    }
     template <int B, int F, int S>
     void read(Quantity<B, F, S>& v) {
         v.value = number<double>();
@@ -140,7 +154,8 @@ struct Reading {
     }
     void read(Nanoseconds& v) { v.count = number<std::int64_t>(); }
     void read(std::map<std::string, std::string>& v) {
-        for (const auto& entry : node.entries()) v[entry.key] = entry.value.text();
+        if (!node.is_mapping()) refuse("no mapping where one is wanted");
+        for (const auto& entry : node.entries()) Reading{entry.value, file}.read(v[entry.key]);
     }
     template <class T>
     void read(std::optional<T>& v) {
@@ -148,6 +163,7 @@ struct Reading {
     }
     template <class T>
     void read(std::vector<T>& v) {
+        if (!node.is_sequence()) refuse("no list where one is wanted");
         v.resize(node.items().size());
         for (std::size_t i = 0; i < v.size(); ++i) Reading{node.items()[i], file}.read(v[i]);
     }
@@ -179,19 +195,37 @@ struct Reading {
     void read(T& v) { fields(*this, v); }
 };
 
+/// What a recorded text may hold: a graph of some 100,000 ops. Memory to read it is about 0.3 KiB a value.
+inline constexpr config::ParseLimits recorded_limits{.bytes = std::size_t{256} << 20U, .nodes = 10'000'000};
+
 /// One line of JSON.
 template <class T>
 std::string to_text(const T& value) {
     Writing writing;
     // The field lists serve reading too and take references to non-const; writing changes nothing.
     fields(writing, const_cast<T&>(value));
-    return writing.object.dump(-1);
+    std::string text = writing.object.dump(-1);
+    // The one control character that JSON lets stand in a text and our parser doesn't.
+    for (std::size_t i = text.find('\x7f'); i != std::string::npos; i = text.find('\x7f', i))
+        text.replace(i, 1, "\\u007f");
+    return text;
+}
+
+/// Throws InputError when a text that is about to be recorded could not be read back.
+inline void require_readable(const std::string& text, const std::string& what) {
+    // Keys and values, and what looks like them inside of texts.
+    const auto nodes =
+        std::count_if(text.begin(), text.end(), [](char c) { return c == ',' || c == ':' || c == '[' || c == '{'; });
+    if (text.size() <= recorded_limits.bytes && static_cast<std::size_t>(nodes) < recorded_limits.nodes) return;
+    throw InputError(fmt::format(
+        "{} is too large to record ({} MiB and {} values of at most {} MiB and {}); use fewer layers or micro-batches",
+        what, text.size() >> 20U, nodes, recorded_limits.bytes >> 20U, recorded_limits.nodes));
 }
 
 /// Throws InputError naming `file` and the field.
 template <class T>
 T from_text(const std::string& text, const std::string& file) {
-    const config::Node node = config::parse_text(text, file);
+    const config::Node node = config::parse_text(text, file, recorded_limits);
     T value;
     Reading reading{node, file};
     fields(reading, value);

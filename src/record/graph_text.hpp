@@ -11,8 +11,8 @@ namespace lockstep::record {
 /// which).
 std::string graph_to_text(const step::StepGraph& graph);
 
-/// The graph of a text. Throws InputError naming `file` and the field when something is missing, of the wrong type or
-/// points outside its table: the text may come from a stranger.
+/// The graph of a text. Throws InputError naming `file` and the field when something is missing, of the wrong type,
+/// points outside its table or has impossible sizes: the text may come from a stranger.
 step::StepGraph graph_from_text(const std::string& text, const std::string& file);
 
 }  // namespace lockstep::record

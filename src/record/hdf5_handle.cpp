@@ -23,6 +23,7 @@ std::string remedy_for(const std::string& reason) {
     if (says("No space left") || says("errno = 28,") || says("Disk quota") || says("errno = 122,"))
         return "free some space; the steps before it are kept";
     if (says("Permission denied") || says("Read-only")) return "choose a folder that can be written";
+    if (says("File exists")) return "a run never overwrites another; choose another folder";
     if (says("No such file")) return "was the folder removed?";
     return "check the disk and the folder";
 }

@@ -1,4 +1,5 @@
 // What a file holds besides steps and events.
+#include "record/attributes.hpp"
 #include "record/column_table.hpp"
 #include "record/field_text.hpp"
 #include "record/graph_text.hpp"
@@ -118,8 +119,12 @@ void write_texts(hid_t file, const RunDescription& run, const std::string& file_
 
 void write_header(hid_t file, const RunDescription& run, const std::vector<RankDescription>& ranks,
                   const step::StepGraph& graph, const std::string& file_name) {
+    const std::string description = to_text(run);
+    const std::string graph_text = graph_to_text(graph);
+    require_readable(description, "the description of the run");
+    require_readable(graph_text, "the step graph");
     write_summary(file, run, file_name);
-    write_text(file, "/description", to_text(run), file_name);
+    write_text(file, "/description", description, file_name);
     std::string all_ranks;
     for (const auto& rank : ranks) all_ranks += (all_ranks.empty() ? "[" : ",\n") + to_text(rank);
     write_text(file, "/ranks", all_ranks + "]", file_name);
@@ -127,7 +132,7 @@ void write_header(hid_t file, const RunDescription& run, const std::vector<RankD
     const Handle provenance = make_group(file, "/provenance", file_name);
     for (const auto& [name, value] : run.provenance) write_attribute(provenance.get(), name, value, file_name);
     const Handle group = make_group(file, "/graph", file_name);
-    write_text(file, "/graph/text", graph_to_text(graph), file_name);
+    write_text(file, "/graph/text", graph_text, file_name);
     write_ops(file, graph, file_name);
     write_tensors(file, graph, file_name);
 }

@@ -3,16 +3,21 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 #include <vector>
 
 #include "base/error.hpp"
-#include "record/column_table.hpp"
 #include "record/hdf5_handle.hpp"
 #include "record/schema.hpp"
+#include "record/writer_mark.hpp"
 
 namespace lockstep::record {
 
 namespace {
+
+namespace fs = std::filesystem;
 
 /// A one-element dataset that may change while readers look.
 Handle make_cell(hid_t file, const char* name, hid_t type, const void* value, const std::string& file_name) {
@@ -24,17 +29,69 @@ Handle make_cell(hid_t file, const char* name, hid_t type, const void* value, co
     return cell;
 }
 
-/// Appends rows to a one-dimensional table.
-void append_rows(hid_t table, hid_t type, hsize_t before, hsize_t count, const void* rows,
-                 const std::string& file_name) {
-    if (count == 0) return;
-    const hsize_t after = before + count;
-    check(H5Dset_extent(table, &after), "grow a table", file_name);
-    const Handle in_file(check(H5Dget_space(table), "see a table's size", file_name), H5Sclose);
-    check(H5Sselect_hyperslab(in_file.get(), H5S_SELECT_SET, &before, nullptr, &count, nullptr), "select rows",
-          file_name);
-    const Handle in_memory(H5Screate_simple(1, &count, nullptr), H5Sclose);
-    check(H5Dwrite(table, type, in_memory.get(), in_file.get(), H5P_DEFAULT, rows), "write rows", file_name);
+/// A table that grows at its end. Keeps its dataspaces: making them anew costs as much as the writing.
+class GrowingTable {
+public:
+    GrowingTable() = default;
+    GrowingTable(Handle table, Handle type) : table_(std::move(table)), type_(std::move(type)) {
+        const hsize_t none = 0;
+        const hsize_t unlimited = H5S_UNLIMITED;
+        in_file_ = {H5Screate_simple(1, &none, &unlimited), H5Sclose};
+        in_memory_ = {H5Screate_simple(1, &none, &unlimited), H5Sclose};
+    }
+
+    hid_t id() const { return table_.get(); }
+    hsize_t rows() const { return rows_; }
+
+    /// Writes rows after those that are kept, and flushes; a later write overwrites them unless `keep` was called.
+    void write(const void* rows, hsize_t count, const std::string& file_name) {
+        if (count == 0) return;
+        const hsize_t after = rows_ + count;
+        const hsize_t unlimited = H5S_UNLIMITED;
+        check(H5Dset_extent(table_.get(), &after), "grow a table", file_name);
+        check(H5Sset_extent_simple(in_file_.get(), 1, &after, &unlimited), "see a table's size", file_name);
+        check(H5Sselect_hyperslab(in_file_.get(), H5S_SELECT_SET, &rows_, nullptr, &count, nullptr), "select rows",
+              file_name);
+        check(H5Sset_extent_simple(in_memory_.get(), 1, &count, &unlimited), "select rows", file_name);
+        check(H5Dwrite(table_.get(), type_.get(), in_memory_.get(), in_file_.get(), H5P_DEFAULT, rows), "write rows",
+              file_name);
+        check(H5Dflush(table_.get()), "flush a table", file_name);
+    }
+    void keep(hsize_t count) { rows_ += count; }
+    void close() {
+        for (Handle* handle : {&table_, &type_, &in_file_, &in_memory_}) handle->reset();
+    }
+
+private:
+    Handle table_, type_, in_file_, in_memory_;
+    hsize_t rows_ = 0;
+};
+
+void write_cell(const Handle& cell, hid_t type, const void* value, const char* what, const std::string& file_name) {
+    check(H5Dwrite(cell.get(), type, H5S_ALL, H5S_ALL, H5P_DEFAULT, value), std::string("write ") + what, file_name);
+    check(H5Dflush(cell.get()), std::string("flush ") + what, file_name);
+}
+
+Handle create_file(const fs::path& path) {
+    const Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
+    H5Pset_libver_bounds(access.get(), H5F_LIBVER_V110, H5F_LIBVER_V110);
+    return {check(H5Fcreate(path.c_str(), H5F_ACC_EXCL, H5P_DEFAULT, access.get()), "make the file", path.string()),
+            H5Fclose};
+}
+
+/// Gives the file its name, unless another has it. A name is given only to files that can be read already.
+void publish(const fs::path& unfinished, const fs::path& path) {
+    if (link(unfinished.c_str(), path.c_str()) == 0) {
+        unlink(unfinished.c_str());
+        return;
+    }
+    // Some file systems have no links.
+    const bool can_rename = errno != EEXIST && !fs::exists(path);
+    if (can_rename && std::rename(unfinished.c_str(), path.c_str()) == 0) return;
+    const int reason = errno;
+    unlink(unfinished.c_str());
+    throw RuntimeError(
+        fmt::format("{}: can't make the file ({}); choose another folder", path.string(), std::strerror(reason)));
 }
 
 }  // namespace
@@ -43,46 +100,45 @@ struct LiveWriter::State {
     std::string name;
     int rank = 0;
     int record_every = 1;
-    std::vector<std::int8_t> kinds;
-    std::vector<std::int8_t> phases;
-    std::vector<std::int64_t> bytes;
-    Handle file, event_row, step_row, events, steps, complete, status;
-    hsize_t event_rows = 0;
-    hsize_t step_rows = 0;
+    OpColumns ops;
+    Handle file, complete, status, status_type;
+    GrowingTable events, steps;
     std::vector<EventRow> rows;  ///< of one step; reused
 };
 
-LiveWriter::LiveWriter(const std::filesystem::path& path, const RunDescription& run, const RankDescription& rank,
+LiveWriter::LiveWriter(const fs::path& path, const RunDescription& run, const RankDescription& rank,
                        const step::StepGraph& graph)
     : state_(std::make_unique<State>()) {
     silence_hdf5();
+    if (run.record_every < 1)
+        throw InputError(fmt::format("record_every is {}; record every k-th step, k at least 1", run.record_every));
     State& s = *state_;
     s.name = path.string();
     s.rank = rank.rank;
     s.record_every = run.record_every;
     const auto kinds = op_kinds(graph);
-    s.kinds = kind_of_ops(graph, kinds);
-    for (const auto& block : graph.blocks)
-        for (const auto& op : block.ops) {
-            s.phases.push_back(static_cast<std::int8_t>(op.phase));
-            s.bytes.push_back(static_cast<std::int64_t>(op.bytes.value));
-        }
-    const Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
-    H5Pset_libver_bounds(access.get(), H5F_LIBVER_V110, H5F_LIBVER_V110);
-    s.file = {check(H5Fcreate(s.name.c_str(), H5F_ACC_EXCL, H5P_DEFAULT, access.get()), "make the file", s.name),
-              H5Fclose};
-    write_header(s.file.get(), run, {rank}, graph, s.name);
-    write_attribute(s.file.get(), "writer_pid", static_cast<std::int64_t>(getpid()), s.name);
-    s.event_row = event_type(kinds);
-    s.step_row = step_type();
-    s.events = make_table(s.file.get(), "/events", s.event_row.get(), 0, 0, s.name);
-    s.steps = make_table(s.file.get(), "/steps", s.step_row.get(), 0, 0, s.name);
-    write_row_units(s.events.get(), s.steps.get(), s.name);
-    const std::int64_t none = 0;
-    const auto running = static_cast<std::int32_t>(Status::running);
-    s.complete = make_cell(s.file.get(), "/steps_complete", H5T_NATIVE_INT64, &none, s.name);
-    s.status = make_cell(s.file.get(), "/status", H5T_NATIVE_INT32, &running, s.name);
-    check(H5Fstart_swmr_write(s.file.get()), "open the file to readers", s.name);
+    s.ops = op_columns(graph, kinds);
+    const fs::path unfinished = s.name + ".unfinished";
+    s.file = create_file(unfinished);
+    try {
+        const hid_t file = s.file.get();
+        write_header(file, run, {rank}, graph, s.name);
+        mark_writer(file, s.name);
+        s.events = {make_table(file, "/events", event_type(kinds).get(), live_events_per_chunk, 0, s.name),
+                    event_type(kinds)};
+        s.steps = {make_table(file, "/steps", step_type().get(), live_steps_per_chunk, 0, s.name), step_type()};
+        write_row_units(s.events.id(), s.steps.id(), s.name);
+        s.status_type = record::status_type();
+        const std::int64_t none = 0;
+        const auto running = static_cast<std::int32_t>(Status::running);
+        s.complete = make_cell(file, "/steps_complete", H5T_NATIVE_INT64, &none, s.name);
+        s.status = make_cell(file, "/status", s.status_type.get(), &running, s.name);
+        check(H5Fstart_swmr_write(file), "open the file to readers", s.name);
+        publish(unfinished, path);
+    } catch (...) {
+        unlink(unfinished.c_str());
+        throw;
+    }
 }
 
 LiveWriter::~LiveWriter() = default;
@@ -90,49 +146,40 @@ LiveWriter::LiveWriter(LiveWriter&&) noexcept = default;
 LiveWriter& LiveWriter::operator=(LiveWriter&&) noexcept = default;
 
 void LiveWriter::append(const step::StepRecord& step) {
+    silence_hdf5();
     State& s = *state_;
+    if (step.step != steps_written() || step.rank != s.rank)
+        throw LogicError(fmt::format("step {} of rank {} written to {} after {} steps of rank {}", step.step, step.rank,
+                                     s.name, steps_written(), s.rank));
     s.rows.clear();
     if (step.step % s.record_every == 0)
-        for (const auto& span : step.spans) {
-            const auto op = static_cast<std::size_t>(span.op);
-            s.rows.push_back({step.step, step.rank, span.op, span.micro_batch, span.stream, s.kinds.at(op),
-                              s.phases.at(op), span.ready.count, span.start.count, span.end.count, s.bytes.at(op)});
-        }
-    const StepRow row{step.step,
-                      step.rank,
-                      step.begin.count,
-                      step.end.count,
-                      step.loss,
-                      static_cast<std::int64_t>(s.event_rows),
-                      static_cast<std::int64_t>(s.rows.size())};
-    append_rows(s.events.get(), s.event_row.get(), s.event_rows, s.rows.size(), s.rows.data(), s.name);
-    append_rows(s.steps.get(), s.step_row.get(), s.step_rows, 1, &row, s.name);
+        for (const auto& span : step.spans) s.rows.push_back(event_row(step, span, s.ops));
+    const StepRow row =
+        step_row(step, static_cast<std::int64_t>(s.events.rows()), static_cast<std::int64_t>(s.rows.size()));
     // Data first, then the watermark: a reader that sees step n counted finds all of it.
-    check(H5Dflush(s.events.get()), "flush events", s.name);
-    check(H5Dflush(s.steps.get()), "flush steps", s.name);
-    s.event_rows += s.rows.size();
-    ++s.step_rows;
-    const auto done = static_cast<std::int64_t>(s.step_rows);
-    check(H5Dwrite(s.complete.get(), H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, &done), "write the watermark",
-          s.name);
-    check(H5Dflush(s.complete.get()), "flush the watermark", s.name);
+    s.events.write(s.rows.data(), s.rows.size(), s.name);
+    s.steps.write(&row, 1, s.name);
+    const std::int64_t done = steps_written() + 1;
+    write_cell(s.complete, H5T_NATIVE_INT64, &done, "the watermark", s.name);
+    s.events.keep(s.rows.size());
+    s.steps.keep(1);
 }
 
 void LiveWriter::set_status(Status status) {
-    State& s = *state_;
+    silence_hdf5();
     const auto value = static_cast<std::int32_t>(status);
-    check(H5Dwrite(s.status.get(), H5T_NATIVE_INT32, H5S_ALL, H5S_ALL, H5P_DEFAULT, &value), "write the status",
-          s.name);
-    check(H5Dflush(s.status.get()), "flush the status", s.name);
+    write_cell(state_->status, state_->status_type.get(), &value, "the status", state_->name);
 }
 
-std::int64_t LiveWriter::steps_written() const { return static_cast<std::int64_t>(state_->step_rows); }
+std::int64_t LiveWriter::steps_written() const { return static_cast<std::int64_t>(state_->steps.rows()); }
 
 void LiveWriter::close() {
+    silence_hdf5();
     State& s = *state_;
-    for (Handle* handle : {&s.events, &s.steps, &s.complete, &s.status, &s.event_row, &s.step_row}) handle->reset();
-    const hid_t file = s.file.get();
-    check(H5Fflush(file, H5F_SCOPE_GLOBAL), "write the file's end", s.name);
+    s.events.close();
+    s.steps.close();
+    for (Handle* handle : {&s.complete, &s.status, &s.status_type}) handle->reset();
+    check(H5Fflush(s.file.get(), H5F_SCOPE_GLOBAL), "write the file's end", s.name);
     s.file.reset();
 }
 

@@ -11,9 +11,9 @@
 
 namespace lockstep::record {
 
-/// One serial HDF5 file, SWMR, compound tables /events and /steps, uncompressed, chunk 4096; after each step the data
-/// are flushed, then the watermark /steps_complete. Not thread safe. Methods throw RuntimeError (disk full, folder
-/// gone, locking refused) naming file and remedy.
+/// One serial HDF5 file, SWMR, compound tables /events and /steps, uncompressed; after each step the data
+/// are flushed, then the watermark /steps_complete. The file gets its name when it can be read. Not thread safe.
+/// Methods throw RuntimeError (disk full, folder gone, locking refused) naming file and remedy.
 class LiveWriter {
 public:
     LiveWriter(const std::filesystem::path& file, const RunDescription& run, const RankDescription& rank,
@@ -22,8 +22,8 @@ public:
     LiveWriter(LiveWriter&&) noexcept;
     LiveWriter& operator=(LiveWriter&&) noexcept;
 
-    /// Appends a step, durable against the death of the process when it returns. Spans are left out for steps that
-    /// `record_every` skips.
+    /// Appends a step, durable against the death of the process when it returns. Steps of this rank come in order from
+    /// 0 (LogicError otherwise). Spans are left out for steps that `record_every` skips.
     void append(const step::StepRecord& step);
     /// Marks why the run ended (or that it goes on), at once.
     void set_status(Status status);
@@ -42,6 +42,8 @@ std::filesystem::path rank_file(const std::filesystem::path& run_folder, int ran
 /// Makes the folder of a new run; throws InputError when it exists and is not empty, or can't be made or written.
 /// Network file systems on which SWMR does not work (NFS, SMB) are refused with a hint.
 void make_run_folder(const std::filesystem::path& folder);
+/// The same without the question which file system it is, for files that nobody reads while they grow.
+void make_empty_folder(const std::filesystem::path& folder);
 /// "runs/<experiment>-<N>r-<UTC>[-<job id>]"
 std::filesystem::path default_run_folder(const std::string& experiment, int ranks);
 

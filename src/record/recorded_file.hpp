@@ -1,6 +1,7 @@
 // One HDF5 file of a run, opened for reading: a rank's, live or finished, or a merged one.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <vector>
 
@@ -18,36 +19,44 @@ public:
     /// has a newer schema.
     explicit RecordedFile(const std::filesystem::path& path);
 
+    const std::filesystem::path& path() const { return path_; }
     const RunDescription& run() const { return run_; }
     const std::vector<RankDescription>& ranks() const { return ranks_; }
+    /// In order of (step, rank); in a rank's file the n-th is step n of that rank.
     const std::vector<StepRow>& steps() const { return steps_; }
+    /// Number of steps from 0 on.
+    std::int64_t step_count() const { return steps_.empty() ? 0 : steps_.back().step + 1; }
     Status status() const { return status_; }
-    bool was_closed() const { return was_closed_; }  ///< opened normally: its writer ended in order
-    bool has_living_writer()
-        const;  ///< on this host: the process exists; elsewhere: the file changed within two minutes
-    step::StepGraph read_graph() const;
-    /// The events of one row of steps(), with `offset` added to all times. `op_count` bounds what they may name.
+    bool is_merged() const { return is_merged_; }
+    bool has_living_writer() const { return has_living_writer_; }  ///< when it was opened; see writer_mark.hpp
+    step::StepGraph read_graph();
+    /// The events of one row of steps() of a run of `graph`, with `offset` added to all times.
     step::StepRecord read_step(const StepRow& row, Nanoseconds offset, std::int64_t multiplicity,
-                               std::int32_t op_count);
-    /// Events are read with this graph's kinds; call once before read_step.
-    void prepare_events(const step::StepGraph& graph);
+                               const step::StepGraph& graph);
+    /// Closes the HDF5 file until it is needed again (there are limits on open files).
+    void release();
 
 private:
     [[noreturn]] void refuse(const std::string& what) const;
-    void open();
+    bool open();  ///< true: its writer closed it in order
+    void require_open();
     void read_description();
     void read_steps();
-    std::int64_t read_cell(const char* name) const;
+    void check_row(const StepRow& row) const;
+    void read_events(const StepRow& row, const step::StepGraph& graph);
+    template <class T>
+    T read_cell(const char* name, hid_t type) const;
 
     std::filesystem::path path_;
     std::string name_;
-    bool was_closed_ = false;
     Handle file_, events_, event_row_;
     hsize_t event_rows_ = 0;
     RunDescription run_;
     std::vector<RankDescription> ranks_;
     std::vector<StepRow> steps_;
     Status status_ = Status::running;
+    bool is_merged_ = false;
+    bool has_living_writer_ = false;
     std::vector<EventRow> buffer_;
 };
 

@@ -31,6 +31,8 @@ std::map<std::string, std::string> recorded_environment() {
         const std::string_view text(*variable);
         const std::size_t equals = text.find('=');
         if (equals == std::string_view::npos) continue;
+        // A credential; runs are sent to others.
+        if (text.substr(0, equals) == "SLURM_JWT") continue;
         for (const std::string_view prefix : {"NCCL_", "SLURM_", "OMPI_"})
             if (text.substr(0, prefix.size()) == prefix)
                 recorded["env." + std::string(text.substr(0, equals))] = text.substr(equals + 1);

@@ -59,7 +59,8 @@ struct RunDescription {
     std::vector<std::string> warnings;
 };
 
-/// NCCL_*, SLURM_*, OMPI_* variables of this process as "env.NAME", and no others.
+/// NCCL_*, SLURM_*, OMPI_* variables of this process as "env.NAME", and no others; SLURM_JWT, a credential, is not
+/// kept.
 std::map<std::string, std::string> recorded_environment();
 /// Lower-case hexadecimal SHA-256 of the text.
 std::string sha256(const std::string& text);

@@ -4,9 +4,12 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <vector>
 
 #include "base/error.hpp"
+#include "record/attributes.hpp"
 #include "record/hdf5_handle.hpp"
 #include "record/live_writer.hpp"
 #include "record/run_reader.hpp"
@@ -19,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int deflate_level = 4;
-constexpr std::size_t rows_per_write = 16 * rows_per_chunk;
+constexpr std::size_t rows_per_write = 16 * merged_rows_per_chunk;
 
 /// Appends to a table in large pieces.
 template <class Row>
@@ -56,44 +59,40 @@ private:
     std::vector<Row> rows_;
 };
 
-void write_cell(hid_t file, const char* name, std::int64_t value, const std::string& file_name) {
+void write_cell(hid_t file, const char* name, hid_t type, const void* value, const std::string& file_name) {
     const Handle space(H5Screate(H5S_SCALAR), H5Sclose);
-    const Handle cell(
-        check(H5Dcreate2(file, name, H5T_NATIVE_INT64, space.get(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
-              std::string("make ") + name, file_name),
-        H5Dclose);
-    check(H5Dwrite(cell.get(), H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, &value), std::string("write ") + name,
-          file_name);
+    const Handle cell(check(H5Dcreate2(file, name, type, space.get(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
+                            std::string("make ") + name, file_name),
+                      H5Dclose);
+    check(H5Dwrite(cell.get(), type, H5S_ALL, H5S_ALL, H5P_DEFAULT, value), std::string("write ") + name, file_name);
 }
 
 void copy_steps(const RunReader& run, hid_t file, const std::string& name) {
     const auto kinds = op_kinds(run.graph());
-    const auto kind = kind_of_ops(run.graph(), kinds);
-    const Handle for_table = event_type(kinds);
-    BufferedTable<EventRow> events(make_table(file, "/events", for_table.get(), 0, deflate_level, name),
-                                   event_type(kinds), name);
-    BufferedTable<StepRow> steps(make_table(file, "/steps", step_type().get(), 0, deflate_level, name), step_type(),
-                                 name);
+    const auto ops = op_columns(run.graph(), kinds);
+    BufferedTable<EventRow> events(
+        make_table(file, "/events", event_type(kinds).get(), merged_rows_per_chunk, deflate_level, name),
+        event_type(kinds), name);
+    BufferedTable<StepRow> steps(
+        make_table(file, "/steps", step_type().get(), merged_rows_per_chunk, deflate_level, name), step_type(), name);
     write_row_units(events.id(), steps.id(), name);
     run.for_each(0, run.steps(), [&](const step::StepRecord& record) {
-        steps.add({record.step, record.rank, record.begin.count, record.end.count, record.loss, events.size(),
-                   static_cast<std::int64_t>(record.spans.size())});
-        for (const auto& span : record.spans) {
-            const step::Op& op = run.graph().op(span.op);
-            events.add({record.step, record.rank, span.op, span.micro_batch, span.stream,
-                        kind[static_cast<std::size_t>(span.op)], static_cast<std::int8_t>(op.phase), span.ready.count,
-                        span.start.count, span.end.count, static_cast<std::int64_t>(op.bytes.value)});
-        }
+        steps.add(step_row(record, events.size(), static_cast<std::int64_t>(record.spans.size())));
+        for (const auto& span : record.spans) events.add(event_row(record, span, ops));
     });
     events.flush();
     steps.flush();
 }
 
+/// Returns when the file or folder is on the disk: only then may what it was made from be removed.
 void sync_to_disk(const fs::path& path) {
-    const int descriptor = open(path.c_str(), O_RDONLY);
-    if (descriptor < 0) return;
-    fsync(descriptor);
-    close(descriptor);
+    const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    const bool is_synced = descriptor >= 0 && fsync(descriptor) == 0;
+    const int reason = errno;
+    if (descriptor >= 0) close(descriptor);
+    if (!is_synced)
+        throw RuntimeError(fmt::format("{}: can't be brought to the disk ({}); the rank files are kept", path.string(),
+                                       std::strerror(reason)));
 }
 
 /// Writes `run` as one file: beside its place first, then renamed, so that a file of that name is always whole.
@@ -108,21 +107,31 @@ void write_merged(const RunReader& run, Status status, const fs::path& target) {
         Handle file(check(H5Fcreate(name.c_str(), H5F_ACC_EXCL, H5P_DEFAULT, access.get()), "make the file", name),
                     H5Fclose);
         write_header(file.get(), run.run(), run.ranks(), run.graph(), name);
+        write_attribute(file.get(), merged_attribute, std::int64_t{1}, name);
         copy_steps(run, file.get(), name);
-        write_cell(file.get(), "/steps_complete", run.steps(), name);
-        write_cell(file.get(), "/status", static_cast<std::int64_t>(status), name);
+        const std::int64_t steps = run.steps();
+        const auto status_value = static_cast<std::int32_t>(status);
+        write_cell(file.get(), "/steps_complete", H5T_NATIVE_INT64, &steps, name);
+        write_cell(file.get(), "/status", status_type().get(), &status_value, name);
         check(H5Fflush(file.get(), H5F_SCOPE_GLOBAL), "write the file's end", name);
         file.reset();
-    } catch (const Error&) {
+        sync_to_disk(unfinished);
+    } catch (...) {
         fs::remove(unfinished, ignored);
         throw;
     }
-    sync_to_disk(unfinished);
     std::error_code error;
     fs::rename(unfinished, target, error);
     if (error)
         throw RuntimeError(fmt::format("{}: can't be given its name {} ({}); the rank files are kept", name,
                                        target.string(), error.message()));
+    sync_to_disk(fs::absolute(target).parent_path());
+}
+
+void require_ended(const RunReader& run, const fs::path& folder) {
+    if (run.is_alive())
+        throw InputError(
+            fmt::format("{}: still being written; wait until it ends, or analyse it as it is", folder.string()));
 }
 
 }  // namespace
@@ -132,6 +141,7 @@ void merge_run(const fs::path& folder) {
     {
         const RunReader run(folder);
         if (run.is_merged()) return;
+        require_ended(run, folder);
         write_merged(run, run.status(), folder / "run.h5");
         for (const auto& rank : run.ranks()) sources.push_back(rank_file(folder, rank.rank));
     }
@@ -141,10 +151,8 @@ void merge_run(const fs::path& folder) {
 
 RepairReport repair_run(const fs::path& folder, const fs::path& output) {
     const RunReader run(folder);
-    if (run.is_alive())
-        throw InputError(
-            fmt::format("{}: still being written; wait until it ends, or analyse it as it is", folder.string()));
-    make_run_folder(output);
+    require_ended(run, folder);
+    make_empty_folder(output);
     write_merged(run, run.status() == Status::running ? Status::interrupted : run.status(), output / "run.h5");
     return {output, static_cast<int>(run.ranks().size()), run.steps(), run.most_steps() - run.steps()};
 }

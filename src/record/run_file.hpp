@@ -9,7 +9,8 @@ namespace lockstep::record {
 
 /// Merges the rank files of a folder into run.h5 (compressed, sorted by (step, rank), with an offset table), written
 /// beside and renamed, and removes the rank files when that succeeded. Throws RuntimeError and leaves the rank files as
-/// they are otherwise.
+/// they are otherwise. A merge that is killed leaves run.h5 whole or the rank files whole, or both (run.h5 counts).
+/// Steps that only some of the ranks finished are not in it.
 void merge_run(const std::filesystem::path& folder);
 
 struct RepairReport {
@@ -18,14 +19,14 @@ struct RepairReport {
     std::int64_t steps = 0;            ///< kept on all ranks
     std::int64_t discarded_steps = 0;  ///< finished by some ranks only, the most of any rank
 };
-/// Copies every finished step of a killed run into `output` (a new folder with a merged run.h5; default:
-/// FOLDER-repaired). Never edits in place.
+/// Copies every finished step of a run that has ended into `output`, a new folder with a merged run.h5, on any file
+/// system. Never edits in place. Throws InputError while the run lives.
 RepairReport repair_run(const std::filesystem::path& folder, const std::filesystem::path& output);
 
-/// What `lockstep status` prints, without opening more than the headers.
+/// What `lockstep status` prints, without reading graph or events.
 struct RunState {
     Status status = Status::running;
-    bool is_alive = false;  ///< a writer still holds it and its watermark moved within the last minutes
+    bool is_alive = false;  ///< the process that writes it exists
     std::int64_t steps = 0, planned_steps = 0;
     int ranks_present = 0, ranks = 0;
     bool is_merged = false;

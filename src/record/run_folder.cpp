@@ -1,4 +1,5 @@
 // Folders of runs: their names, and whether a live HDF5 file may grow in them.
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -32,6 +33,20 @@ const char* unordered_file_system(const fs::path& folder) {
     }
 }
 
+[[noreturn]] void refuse(const fs::path& folder, const std::string& why) {
+    throw InputError(fmt::format("{}: {}; choose another folder with --out", folder.string(), why));
+}
+
+/// Letters, digits, dot, dash and underscore as they are; a dash for anything else.
+std::string as_file_name(std::string name) {
+    for (char& c : name) {
+        const bool is_plain =
+            (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_';
+        if (!is_plain) c = '-';
+    }
+    return name;
+}
+
 }  // namespace
 
 fs::path rank_file(const fs::path& run_folder, int rank) { return run_folder / fmt::format("rank-{:05}.h5", rank); }
@@ -43,28 +58,34 @@ fs::path default_run_folder(const std::string& experiment, int ranks) {
     char stamp[32];
     std::strftime(stamp, sizeof stamp, "%Y%m%dT%H%M%SZ", &utc);
     const char* job = std::getenv("SLURM_JOB_ID");
-    return fs::path("runs") /
-           fmt::format("{}-{}r-{}{}{}", experiment, ranks, stamp, job == nullptr ? "" : "-", job == nullptr ? "" : job);
+    return fs::path("runs") / fmt::format("{}-{}r-{}{}{}", as_file_name(experiment), ranks, stamp,
+                                          job == nullptr ? "" : "-", job == nullptr ? "" : job);
+}
+
+void make_empty_folder(const fs::path& folder) {
+    std::error_code error;
+    if (fs::exists(folder, error)) {
+        if (!fs::is_directory(folder, error)) refuse(folder, "a file of this name exists");
+        if (!fs::is_empty(folder, error))
+            refuse(folder, "the folder exists and is not empty (a run never overwrites another)");
+    }
+    fs::create_directories(folder, error);
+    if (error) refuse(folder, "can't make the folder (" + error.message() + ")");
+    // Asking for permission is not enough: root has it on a disk that is mounted read-only.
+    const fs::path probe = folder / ".lockstep-probe";
+    const int descriptor = open(probe.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (descriptor < 0) refuse(folder, std::string("the folder can't be written (") + std::strerror(errno) + ")");
+    close(descriptor);
+    unlink(probe.c_str());
 }
 
 void make_run_folder(const fs::path& folder) {
-    std::error_code error;
-    const auto refuse = [&](const std::string& why) {
-        throw InputError(fmt::format("{}: {}; choose another folder with --out", folder.string(), why));
-    };
-    if (fs::exists(folder, error)) {
-        if (!fs::is_directory(folder, error)) refuse("a file of this name exists");
-        if (!fs::is_empty(folder, error)) refuse("the folder exists and is not empty (a run never overwrites another)");
-    }
-    fs::create_directories(folder, error);
-    if (error) refuse("can't make the folder (" + error.message() + ")");
-    if (access(folder.c_str(), W_OK) != 0)
-        refuse(std::string("the folder can't be written (") + std::strerror(errno) + ")");
+    make_empty_folder(folder);
     if (const char* name = unordered_file_system(folder))
-        refuse(
-            fmt::format("it is on {}, where a file can't be read safely while it grows; use a local or parallel file "
-                        "system and copy the run afterwards",
-                        name));
+        refuse(folder,
+               fmt::format("it is on {}, where a file can't be read safely while it grows; use a local or parallel "
+                           "file system and copy the run afterwards",
+                           name));
 }
 
 }  // namespace lockstep::record

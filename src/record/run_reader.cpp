@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "base/error.hpp"
 #include "record/live_writer.hpp"
@@ -50,10 +51,11 @@ Status combined(const std::vector<RecordedFile>& files) {
 struct RunReader::State {
     fs::path path;
     bool is_merged = false;
+    bool keeps_open = true;  ///< false: too many files to hold all of them open
     mutable std::vector<RecordedFile> files;
     std::vector<RankDescription> ranks;
     std::map<int, const RankDescription*> rank_of;
-    step::StepGraph graph;
+    mutable std::optional<step::StepGraph> graph;
     Status status = Status::running;
     std::int64_t steps = 0;
     std::int64_t most_steps = 0;  ///< of any rank
@@ -81,33 +83,43 @@ void add_remarks(std::vector<std::string>& remarks, const RunDescription& run, S
 
 }  // namespace
 
+namespace {
+
+/// Below the usual limit of 1024 open files of a process.
+constexpr std::size_t most_open_files = 256;
+
+void require_same_run(const RunDescription& a, const RunDescription& b, const fs::path& folder) {
+    if (a.series_text != b.series_text || a.ranks != b.ranks || a.origin != b.origin || a.seed != b.seed ||
+        a.planned_steps != b.planned_steps || a.record_every != b.record_every)
+        throw InputError(fmt::format("{}: holds rank files of different runs", folder.string()));
+}
+
+}  // namespace
+
 RunReader::RunReader(const fs::path& folder_or_file) : state_(std::make_unique<State>()) {
     State& s = *state_;
     s.path = folder_or_file;
     const auto paths = files_of(folder_or_file);
-    for (const auto& path : paths) s.files.emplace_back(path);
-    s.is_merged = paths.front().filename() == "run.h5" || s.files.front().ranks().size() > 1;
-    s.graph = s.files.front().read_graph();
-    for (auto& file : s.files) {
-        file.prepare_events(s.graph);
+    s.keeps_open = paths.size() <= most_open_files;
+    s.files.reserve(paths.size());
+    s.most_steps = 0;
+    for (const auto& path : paths) {
+        RecordedFile& file = s.files.emplace_back(path);
+        if (!s.keeps_open) file.release();
+        require_same_run(run(), file.run(), folder_or_file);
+        if (file.is_merged() && paths.size() > 1)
+            throw InputError(fmt::format("{}: a merged file has the name of a rank's; call it run.h5", path.string()));
         s.ranks.insert(s.ranks.end(), file.ranks().begin(), file.ranks().end());
         s.is_alive = s.is_alive || file.has_living_writer();
-        if (file.run().series_text != run().series_text || file.run().ranks != run().ranks)
-            throw InputError(fmt::format("{}: holds rank files of different runs", folder_or_file.string()));
+        s.most_steps = std::max(s.most_steps, file.step_count());
     }
-    for (const auto& rank : s.ranks) s.rank_of[rank.rank] = &rank;
+    s.steps = s.most_steps;
+    for (const auto& file : s.files) s.steps = std::min(s.steps, file.step_count());
+    s.is_merged = s.files.front().is_merged();
+    for (const auto& rank : s.ranks)
+        if (!s.rank_of.emplace(rank.rank, &rank).second)
+            throw InputError(fmt::format("{}: describes rank {} twice; remove the copy", s.path.string(), rank.rank));
     s.status = combined(s.files);
-    if (s.is_merged) {
-        const auto& rows = s.files.front().steps();
-        s.steps = rows.empty() ? 0 : rows.back().step + 1;
-        s.most_steps = s.steps;
-    } else {
-        s.steps = static_cast<std::int64_t>(s.files.front().steps().size());
-        for (const auto& file : s.files) {
-            s.steps = std::min(s.steps, static_cast<std::int64_t>(file.steps().size()));
-            s.most_steps = std::max(s.most_steps, static_cast<std::int64_t>(file.steps().size()));
-        }
-    }
     add_remarks(s.remarks, run(), s.status, s.is_alive, s.steps, s.ranks);
 }
 
@@ -122,14 +134,16 @@ std::int64_t RunReader::steps() const { return state_->steps; }
 std::int64_t RunReader::most_steps() const { return state_->most_steps; }
 bool RunReader::is_alive() const { return state_->is_alive; }
 bool RunReader::is_merged() const { return state_->is_merged; }
-const step::StepGraph& RunReader::graph() const { return state_->graph; }
+const step::StepGraph& RunReader::graph() const {
+    if (!state_->graph) state_->graph = state_->files.front().read_graph();
+    return *state_->graph;
+}
 const fs::path& RunReader::path() const { return state_->path; }
 const std::vector<std::string>& RunReader::remarks() const { return state_->remarks; }
 
 void RunReader::for_each(std::int64_t first, std::int64_t last,
                          const std::function<void(const step::StepRecord&)>& f) const {
     State& s = *state_;
-    const std::int32_t ops = s.graph.op_count();
     const auto visit = [&](RecordedFile& file, const StepRow& row) {
         const auto rank = s.rank_of.find(row.rank);
         if (rank == s.rank_of.end())
@@ -137,16 +151,26 @@ void RunReader::for_each(std::int64_t first, std::int64_t last,
                 fmt::format("{}: step {} is of rank {}, which is not described", s.path.string(), row.step, row.rank));
         // Merged files are on rank 0's clock already.
         const Nanoseconds offset = s.is_merged ? Nanoseconds{0} : rank->second->clock_offset;
-        f(file.read_step(row, offset, rank->second->multiplicity, ops));
+        const auto record = file.read_step(row, offset, rank->second->multiplicity, graph());
+        if (!s.keeps_open) file.release();
+        f(record);
     };
+    first = std::max<std::int64_t>(first, 0);
     last = std::min(last, s.steps);
     if (s.is_merged) {
-        for (const StepRow& row : s.files.front().steps())
-            if (row.step >= first && row.step < last) visit(s.files.front(), row);
+        const auto& rows = s.files.front().steps();
+        auto row = std::lower_bound(rows.begin(), rows.end(), first,
+                                    [](const StepRow& one, std::int64_t step) { return one.step < step; });
+        for (; row != rows.end() && row->step < last; ++row) visit(s.files.front(), *row);
         return;
     }
-    for (std::int64_t step = std::max<std::int64_t>(first, 0); step < last; ++step)
-        for (auto& file : s.files) visit(file, file.steps()[static_cast<std::size_t>(step)]);
+    std::vector<RecordedFile*> by_rank;
+    for (auto& file : s.files) by_rank.push_back(&file);
+    std::sort(by_rank.begin(), by_rank.end(), [](const RecordedFile* a, const RecordedFile* b) {
+        return a->ranks().front().rank < b->ranks().front().rank;
+    });
+    for (std::int64_t step = first; step < last; ++step)
+        for (RecordedFile* file : by_rank) visit(*file, file->steps()[static_cast<std::size_t>(step)]);
 }
 
 }  // namespace lockstep::record

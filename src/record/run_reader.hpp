@@ -30,7 +30,7 @@ public:
     std::int64_t most_steps() const;  ///< finished on any rank that is here
     bool is_alive() const;            ///< a writer still holds one of the files
     bool is_merged() const;
-    const step::StepGraph& graph() const;
+    const step::StepGraph& graph() const;  ///< read when first asked for; throws InputError when it makes no sense
     const std::filesystem::path& path() const;
     /// What a careful reader should know: "interrupted at step 37 of 60", "rank 3's file is missing".
     const std::vector<std::string>& remarks() const;

@@ -50,13 +50,30 @@ std::vector<std::string> op_kinds(const step::StepGraph& graph) {
     return kinds;
 }
 
-std::vector<std::int8_t> kind_of_ops(const step::StepGraph& graph, const std::vector<std::string>& kinds) {
-    std::vector<std::int8_t> result;
+OpColumns op_columns(const step::StepGraph& graph, const std::vector<std::string>& kinds) {
+    OpColumns columns;
     for (const auto& block : graph.blocks)
-        for (const auto& op : block.ops)
-            result.push_back(
+        for (const auto& op : block.ops) {
+            columns.kind.push_back(
                 static_cast<std::int8_t>(std::find(kinds.begin(), kinds.end(), step::kind_name(op)) - kinds.begin()));
-    return result;
+            columns.phase.push_back(static_cast<std::int8_t>(op.phase));
+            // The graph may be a stranger's: NaN and what no integer holds become 0 and the largest that fits.
+            const double bytes = op.bytes.value;
+            columns.bytes.push_back(bytes > 0 ? static_cast<std::int64_t>(std::min(bytes, 0x1p62)) : 0);
+        }
+    return columns;
+}
+
+EventRow event_row(const step::StepRecord& step, const step::Span& span, const OpColumns& ops) {
+    if (span.op < 0 || static_cast<std::size_t>(span.op) >= ops.kind.size())
+        throw LogicError(fmt::format("a span of op {} of a graph of {}", span.op, ops.kind.size()));
+    const auto op = static_cast<std::size_t>(span.op);
+    return {step.step,     step.rank, span.op,          span.micro_batch, span.stream,    ops.kind[op],
+            ops.phase[op], {},        span.ready.count, span.start.count, span.end.count, ops.bytes[op]};
+}
+
+StepRow step_row(const step::StepRecord& step, std::int64_t first_event, std::int64_t events) {
+    return {step.step, step.rank, 0, step.begin.count, step.end.count, step.loss, first_event, events};
 }
 
 Handle event_type(const std::vector<std::string>& kinds) {
@@ -95,13 +112,20 @@ Handle step_type() {
     return type;
 }
 
-Handle make_table(hid_t file, const std::string& name, hid_t type, hsize_t rows, int deflate,
+Handle status_type() {
+    Handle type(H5Tenum_create(H5T_NATIVE_INT32), H5Tclose);
+    for (std::int32_t value = 0; value <= static_cast<std::int32_t>(Status::failed); ++value)
+        H5Tenum_insert(type.get(), std::string(to_string(static_cast<Status>(value))).c_str(), &value);
+    return type;
+}
+
+Handle make_table(hid_t file, const std::string& name, hid_t type, hsize_t rows_per_chunk, int deflate,
                   const std::string& file_name) {
+    const hsize_t rows = 0;
     const hsize_t unlimited = H5S_UNLIMITED;
     const Handle space(check(H5Screate_simple(1, &rows, &unlimited), "size table " + name, file_name), H5Sclose);
     const Handle creation(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
-    const hsize_t chunk = rows_per_chunk;
-    H5Pset_chunk(creation.get(), 1, &chunk);
+    H5Pset_chunk(creation.get(), 1, &rows_per_chunk);
     if (deflate > 0) {
         H5Pset_shuffle(creation.get());
         H5Pset_deflate(creation.get(), static_cast<unsigned>(deflate));
@@ -134,27 +158,6 @@ void write_row_units(hid_t events, hid_t steps, const std::string& file_name) {
                  {"first_event", "1"},
                  {"events", "1"}},
                 file_name);
-}
-
-void write_attribute(hid_t object, const std::string& name, const std::string& text, const std::string& file_name) {
-    const Handle type(H5Tcopy(H5T_C_S1), H5Tclose);
-    H5Tset_size(type.get(), H5T_VARIABLE);
-    H5Tset_cset(type.get(), H5T_CSET_UTF8);
-    const Handle space(H5Screate(H5S_SCALAR), H5Sclose);
-    const Handle attribute(check(H5Acreate2(object, name.c_str(), type.get(), space.get(), H5P_DEFAULT, H5P_DEFAULT),
-                                 "make attribute " + name, file_name),
-                           H5Aclose);
-    const char* pointer = text.c_str();
-    check(H5Awrite(attribute.get(), type.get(), &pointer), "write attribute " + name, file_name);
-}
-
-void write_attribute(hid_t object, const std::string& name, std::int64_t value, const std::string& file_name) {
-    const Handle space(H5Screate(H5S_SCALAR), H5Sclose);
-    const Handle attribute(
-        check(H5Acreate2(object, name.c_str(), H5T_NATIVE_INT64, space.get(), H5P_DEFAULT, H5P_DEFAULT),
-              "make attribute " + name, file_name),
-        H5Aclose);
-    check(H5Awrite(attribute.get(), H5T_NATIVE_INT64, &value), "write attribute " + name, file_name);
 }
 
 void write_text(hid_t file, const std::string& name, const std::string& text, const std::string& file_name) {

@@ -1,6 +1,7 @@
 // The tables of a recorded run: row types, names and their HDF5 form. Version 1.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -8,11 +9,19 @@
 #include "record/hdf5_handle.hpp"
 #include "record/run_description.hpp"
 #include "step/graph.hpp"
+#include "step/span.hpp"
 
 namespace lockstep::record {
 
 constexpr int schema_version = 1;
-constexpr hsize_t rows_per_chunk = 4096;
+/// Of merged files, which are compressed by the chunk.
+constexpr hsize_t merged_rows_per_chunk = 4096;
+/// Of live files: a flush writes whole chunks, so they are small; still smaller ones cost more index than they save
+/// (300 events of 64 bytes a step: 48 us with 300 rows, 20 us with 1024, 31 us with 4096).
+constexpr hsize_t live_events_per_chunk = 1024;
+constexpr hsize_t live_steps_per_chunk = 64;
+/// Attribute of a merged file: its times are rank 0's already.
+constexpr const char* merged_attribute = "is_merged";
 
 /// A row of /events: one op of one step of one rank. Times in nanoseconds since the run's epoch.
 struct EventRow {
@@ -21,39 +30,51 @@ struct EventRow {
     std::int32_t op;
     std::int32_t micro_batch;
     std::int32_t stream;
-    std::int8_t kind;   ///< enumeration of the kinds of the graph's ops
-    std::int8_t phase;  ///< enumeration step::Phase
+    std::int8_t kind;                ///< enumeration of the kinds of the graph's ops
+    std::int8_t phase;               ///< enumeration step::Phase
+    std::array<std::int8_t, 6> gap;  ///< no column; zero, so that equal runs give equal bytes
     std::int64_t ready_ns, start_ns, end_ns;
     std::int64_t bytes;  ///< least memory traffic, or the buffer of a collective
 };
+static_assert(sizeof(EventRow) == 64);
 
 /// A row of /steps: one step of one rank, and where its events are.
 struct StepRow {
     std::int64_t step;
     std::int32_t rank;
+    std::int32_t gap;  ///< no column; zero
     std::int64_t begin_ns, end_ns;
     double loss;
     std::int64_t first_event, events;
 };
+static_assert(sizeof(StepRow) == 56);
 
 /// Kinds of the graph's ops in order of first use; an event's `kind` is an index into it.
 std::vector<std::string> op_kinds(const step::StepGraph& graph);
-/// Of each op, by number.
-std::vector<std::int8_t> kind_of_ops(const step::StepGraph& graph, const std::vector<std::string>& kinds);
+
+/// What an event of an op says of it, by op number.
+struct OpColumns {
+    std::vector<std::int8_t> kind, phase;
+    std::vector<std::int64_t> bytes;
+};
+OpColumns op_columns(const step::StepGraph& graph, const std::vector<std::string>& kinds);
+/// Rows of a step of `op_columns`' graph. Throws LogicError for a span of an op that isn't in it.
+EventRow event_row(const step::StepRecord& step, const step::Span& span, const OpColumns& ops);
+StepRow step_row(const step::StepRecord& step, std::int64_t first_event, std::int64_t events);
 
 /// Compound types in memory order; in the file they are the same.
 Handle event_type(const std::vector<std::string>& kinds);
 Handle step_type();
+/// The enumeration of /status: h5dump shows its words.
+Handle status_type();
 
-/// An extendible, chunked one-dimensional table; `deflate` 0 leaves it uncompressed.
-Handle make_table(hid_t file, const std::string& name, hid_t type, hsize_t rows, int deflate,
+/// An extendible, chunked one-dimensional table of no rows; `deflate` 0 leaves it uncompressed.
+Handle make_table(hid_t file, const std::string& name, hid_t type, hsize_t rows_per_chunk, int deflate,
                   const std::string& file_name);
 
 /// Units of the columns of /events and /steps, as attributes.
 void write_row_units(hid_t events, hid_t steps, const std::string& file_name);
 
-void write_attribute(hid_t object, const std::string& name, const std::string& text, const std::string& file_name);
-void write_attribute(hid_t object, const std::string& name, std::int64_t value, const std::string& file_name);
 /// A scalar text dataset of fixed length.
 void write_text(hid_t file, const std::string& name, const std::string& text, const std::string& file_name);
 /// At most 256 MiB. Throws InputError when it is not there or not such a text.

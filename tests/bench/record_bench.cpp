@@ -1,0 +1,86 @@
+// What recording costs a step: 300 events appended and flushed, as the driver does after each step. One JSON line; exit
+// status 4 when the median is above its limit. usage: record_bench [FOLDER]
+#include <fmt/format.h>
+#include <stdlib.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "record/live_writer.hpp"
+
+namespace {
+
+using namespace lockstep;
+namespace fs = std::filesystem;
+
+constexpr int events = 300;
+constexpr int steps = 2000;
+constexpr double limit_us = 30;
+
+/// 300 ops of one stream, the size of a ResNet-50 step.
+step::StepGraph chain() {
+    step::StepGraph graph;
+    graph.name = "chain";
+    step::Tensor tensor;
+    tensor.name = "x";
+    tensor.shape = {1};
+    graph.tensors = {tensor};
+    graph.streams = {{step::Stream::Lane::compute, {}, "compute"}};
+    graph.blocks = {{"forward", step::Phase::forward, {}, 0}};
+    for (int i = 0; i < events; ++i) {
+        step::Op op;
+        op.name = fmt::format("op {}", i);
+        op.kind = step::Compute(step::Cast{1});
+        op.stream = {0};
+        op.bytes = Bytes{1e6 + i};
+        graph.blocks[0].ops.push_back(op);
+    }
+    graph.classes = {{"all", {{{{0}, 0, 0}}}, 1, 0}};
+    graph.class_of_stage = {{0}};
+    return graph;
+}
+
+step::StepRecord make_step(std::int64_t number) {
+    step::StepRecord record;
+    record.step = number;
+    record.begin = {number * 100'000'000};
+    for (int i = 0; i < events; ++i) {
+        const Nanoseconds start{record.begin.count + i * 300'000};
+        record.spans.push_back({i, 0, 0, start, start, {start.count + 250'000 + i}});
+    }
+    record.end = {record.begin.count + events * 300'000};
+    return record;
+}
+
+double median_append_us(record::LiveWriter& writer) {
+    std::vector<double> times;
+    for (int i = 0; i < steps; ++i) {
+        const auto record = make_step(i);
+        const auto begin = std::chrono::steady_clock::now();
+        writer.append(record);
+        times.push_back(std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count());
+    }
+    std::nth_element(times.begin(), times.begin() + steps / 2, times.end());
+    return times[steps / 2];
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    std::string folder = ((argc > 1 ? fs::path(argv[1]) : fs::temp_directory_path()) / "record-bench-XXXXXX").string();
+    if (mkdtemp(folder.data()) == nullptr) {
+        fmt::print(stderr, "record_bench: {}: can't be made; name a folder that can be written\n", folder);
+        return 1;
+    }
+    record::LiveWriter writer(record::rank_file(folder, 0), {}, {}, chain());
+    const double median = median_append_us(writer);
+    writer.close();
+    fs::remove_all(folder);
+    fmt::print("{{\"bench\": \"recording {} events a step\", \"median_us\": {:.2f}, \"limit_us\": {:g}}}\n", events,
+               median, limit_us);
+    return median <= limit_us ? 0 : 4;
+}
