@@ -89,9 +89,9 @@ step::StepRecord RunState::collect(std::int64_t step) {
     record.spans = done.spans;
     record.begin = record.end = done.enqueued;
     if (done.spans.empty()) return record;
-    record.begin = done.spans.front().start;
+    record.begin = done.spans.front().ready;
     for (const step::Span& span : done.spans) {
-        record.begin = std::min(record.begin, span.start);
+        record.begin = std::min(record.begin, span.ready);
         record.end = std::max(record.end, span.end);
     }
     return record;

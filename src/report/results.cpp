@@ -119,10 +119,9 @@ std::string heading(const SeriesFindings& series, Color color) {
     const char* scaling = series.scaling == analysis::Scaling::weak     ? ", weak scaling"
                           : series.scaling == analysis::Scaling::strong ? ", strong scaling"
                                                                         : "";
-    return colored(fmt::format("{} on {}, {}, {}{}", run.model, run.machine, run.precision,
-                               record::to_string(run.origin), scaling),
-                   "1", color) +
-           "\n";
+    const std::string text = fmt::format("{} on {}, {}, {}{}", run.model, run.machine, run.precision,
+                                         record::to_string(run.origin), scaling);
+    return colored(wrapped(text, "", 80), "1", color);
 }
 
 std::string scaling_table(const SeriesFindings& series) {

@@ -47,7 +47,7 @@ class Commands(unittest.TestCase):
 
     def test_plan_show_lists_ops_and_memory(self):
         shown = self.ok("plan", "show", TINY)
-        for word in ("all_reduce", "adam", "activations"):
+        for word in ("all_reduce", "optimizer_update", "activations"):
             self.assertIn(word, shown.lower())
         self.json("plan", "show", TINY)
 
