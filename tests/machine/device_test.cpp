@@ -1,7 +1,7 @@
 #include "machine/device.hpp"
 
-#include <gmock/gmock.h>
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace lockstep::machine {
@@ -51,7 +51,9 @@ TEST(Device, unknown_key_names_the_nearest_one_with_its_place) {
                 ::testing::Contains(AllOf(StartsWith("gpu.yaml:7:1: "), HasSubstr("memory_bandwidth"))));
 }
 
-TEST(Device, duplicate_key_is_refused) { EXPECT_THROW(errors_of(fmt::format("{}sms: 80\n", small_device)), InputError); }
+TEST(Device, duplicate_key_is_refused) {
+    EXPECT_THROW(errors_of(fmt::format("{}sms: 80\n", small_device)), InputError);
+}
 
 TEST(Device, number_without_unit_is_refused) {
     EXPECT_THAT(errors_of(replaced("16 GiB", "16")),
