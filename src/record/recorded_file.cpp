@@ -69,7 +69,13 @@ bool RecordedFile::open() {
     // A file that this process itself is writing opens normally, as one more handle of it.
     unsigned intent = 0;
     const bool was_closed = file_ && H5Fget_intent(file_.get(), &intent) >= 0 && (intent & H5F_ACC_RDWR) == 0;
-    if (!file_) file_ = {H5Fopen(name_.c_str(), H5F_ACC_RDONLY | H5F_ACC_SWMR_READ, H5P_DEFAULT), H5Fclose};
+    if (!file_) {
+        // A reader of a live file tries again what it finds half written, waiting twice as long each time: HDF5's own
+        // 100 attempts would sleep for ever on a damaged file, these 25 sleep 34 ms.
+        const Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
+        H5Pset_metadata_read_attempts(access.get(), 25);
+        file_ = {H5Fopen(name_.c_str(), H5F_ACC_RDONLY | H5F_ACC_SWMR_READ, access.get()), H5Fclose};
+    }
     if (!file_) refuse("not a readable HDF5 file (" + hdf5_reason() + ")");
     const auto version = read_integer(file_.get(), "schema_version");
     if (!version) refuse("not a run of lockstep (it has no schema_version)");
