@@ -1,11 +1,12 @@
 // What the step driver costs: steps of a CpuExecutor over the same prepared kernels called in a bare loop, in pairs,
-// one JSON line. Must stay at or below 1.02.
+// one figure. Must stay at or below 1.02.
 #include <fmt/format.h>
 #include <omp.h>
 
 #include <algorithm>
 #include <vector>
 
+#include "bench/figure.hpp"
 #include "cpu/cpu_executor.hpp"
 #include "cpu/isa.hpp"
 #include "cpu/kernel_table.hpp"
@@ -73,9 +74,8 @@ double seconds_of(F&& f) {
     return (world::steady_now() - begin).seconds().value;
 }
 
-}  // namespace
-
-int main() {
+/// Median over pairs of (driven step / bare step).
+bench::Figure measure() {
     omp_set_num_threads(1);
     cpu::flush_denormals();
     const model::Model model = bench_model();
@@ -95,7 +95,7 @@ int main() {
     };
     run_bare();
     run_driven();
-    std::vector<double> ratios, bare_seconds;
+    std::vector<double> ratios;
     for (int i = 0; i < pairs; ++i) {
         // Which of the two goes first alternates, so that a drifting machine favours neither.
         double first = 0, second = 0;
@@ -107,13 +107,15 @@ int main() {
             first = seconds_of(run_bare);
         }
         ratios.push_back(second / first);
-        bare_seconds.push_back(first / steps_per_measurement);
     }
     std::nth_element(ratios.begin(), ratios.begin() + pairs / 2, ratios.end());
-    std::nth_element(bare_seconds.begin(), bare_seconds.begin() + pairs / 2, bare_seconds.end());
-    fmt::print(
-        "{{\"bench\": \"driver over bare oneDNN loop\", \"ratio\": {:.4f}, \"limit\": 1.02, \"pairs\": {}, "
-        "\"bare_step_s\": {:.6f}}}\n",
-        ratios[pairs / 2], pairs, bare_seconds[pairs / 2]);
-    return ratios[pairs / 2] <= 1.02 ? 0 : 4;
+    return {"ratio", ratios[pairs / 2], 1.02};
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    benchmark::Initialize(&argc, argv);
+    bench::register_figure("step driver over the same kernels in a bare loop", measure);
+    benchmark::RunSpecifiedBenchmarks();
 }

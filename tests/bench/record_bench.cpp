@@ -1,5 +1,5 @@
-// What recording costs a step: 300 events appended and flushed, as the driver does after each step. One JSON line; exit
-// status 4 when the median is above its limit. usage: record_bench [FOLDER]
+// What recording costs a step: 300 events appended and flushed, as the driver does after each step. The figure is the
+// median.
 #include <fmt/format.h>
 #include <stdlib.h>
 
@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "base/error.hpp"
+#include "bench/figure.hpp"
 #include "record/live_writer.hpp"
 
 namespace {
@@ -68,19 +70,21 @@ double median_append_us(record::LiveWriter& writer) {
     return times[steps / 2];
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-    std::string folder = ((argc > 1 ? fs::path(argv[1]) : fs::temp_directory_path()) / "record-bench-XXXXXX").string();
-    if (mkdtemp(folder.data()) == nullptr) {
-        fmt::print(stderr, "record_bench: {}: can't be made; name a folder that can be written\n", folder);
-        return 1;
-    }
+bench::Figure measure() {
+    std::string folder = (fs::temp_directory_path() / "record-bench-XXXXXX").string();
+    if (mkdtemp(folder.data()) == nullptr)
+        throw RuntimeError(folder + ": can't be made; set TMPDIR to a folder that can be written");
     record::LiveWriter writer(record::rank_file(folder, 0), {}, {}, chain());
     const double median = median_append_us(writer);
     writer.close();
     fs::remove_all(folder);
-    fmt::print("{{\"bench\": \"recording {} events a step\", \"median_us\": {:.2f}, \"limit_us\": {:g}}}\n", events,
-               median, limit_us);
-    return median <= limit_us ? 0 : 4;
+    return {"median_us", median, limit_us};
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    benchmark::Initialize(&argc, argv);
+    bench::register_figure("recording 300 events a step", measure);
+    benchmark::RunSpecifiedBenchmarks();
 }

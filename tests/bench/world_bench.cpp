@@ -1,9 +1,8 @@
-// World::all_reduce and the progressed start_all_reduce against plain MPI_Allreduce: one JSON line per figure on rank
-// 0.
+// World::all_reduce and the progressed start_all_reduce against plain MPI_Allreduce.
 //
-// Run it as `mpirun -n 2 --bind-to none bench_world`. A sample is the time on rank 0 from one barrier to the next; the
+// Run it as `mpirun -n 2 --bind-to none world_bench`. A sample is the time on rank 0 from one barrier to the next; the
 // contenders take turns in every round, because a shared machine drifts, and the median over the rounds of the ratio of
-// neighbours is printed.
+// neighbours is the figure.
 #define OMPI_SKIP_MPICXX 1
 #include <fmt/format.h>
 #include <mpi.h>
@@ -13,10 +12,12 @@
 #include <cstdio>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "bench/figure.hpp"
 #include "world/world.hpp"
 
 namespace {
@@ -68,28 +69,34 @@ Samples interleave(World& world, int repeats, const Action& base, const Action& 
     return samples;
 }
 
-void report(const World& world, const std::string& name, int mib, const Samples& samples, double limit) {
-    if (world.rank() != 0) return;
-    fmt::print(
-        "{{\"bench\": \"{}_{}MiB_{}ranks\", \"ratio\": {:.3f}, \"limit\": {}, \"base_ms\": {:.3f}, \"ms\": {:.3f}}}\n",
-        name, mib, world.size(), samples.ratio(), limit, 1e3 * median(samples.base), 1e3 * median(samples.other));
-    std::fflush(stdout);
-}
-
-void measure(World& world, int mib, int repeats) {
-    std::vector<float> data(static_cast<std::size_t>(mib) * 1024 * 1024 / sizeof(float));
-    const auto bytes = std::as_writable_bytes(std::span{data});
-    const Action plain = [&] {
-        MPI_Allreduce(MPI_IN_PLACE, data.data(), static_cast<int>(data.size()), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+void register_pairs(World& world, int mib, int repeats) {
+    const auto data = std::make_shared<std::vector<float>>(static_cast<std::size_t>(mib) * 1024 * 1024 / sizeof(float));
+    const auto bytes = std::as_writable_bytes(std::span{*data});
+    const Action plain = [data] {
+        MPI_Allreduce(MPI_IN_PLACE, data->data(), static_cast<int>(data->size()), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
     };
-    const Action blocking = [&] { world.all_reduce(bytes, Number::f32, Reduce::sum); };
-    const Action progressed = [&] {
+    const Action blocking = [&world, data, bytes] { world.all_reduce(bytes, Number::f32, Reduce::sum); };
+    const Action progressed = [&world, data, bytes] {
         const auto request = world.start_all_reduce(bytes, Number::f32, Reduce::sum);
         while (!request->test()) {}
     };
-    report(world, "all_reduce", mib, interleave(world, repeats, plain, blocking), 1.05);
-    report(world, "start_all_reduce", mib, interleave(world, repeats, plain, progressed), 1.3);
+    const auto add = [&](const char* name, const Action& other, double limit) {
+        lockstep::bench::register_figure(
+            fmt::format("{} over plain MPI_Allreduce, {} MiB, {} ranks", name, mib, world.size()),
+            [&world, repeats, plain, other, limit]() -> lockstep::bench::Figure {
+                return {"ratio", interleave(world, repeats, plain, other).ratio(), limit};
+            });
+    };
+    add("World all_reduce", blocking, 1.05);
+    add("progressed start_all_reduce", progressed, 1.3);
 }
+
+/// For all ranks but one: the figures are theirs too, the printing is rank 0's.
+class Silent final : public benchmark::BenchmarkReporter {
+public:
+    bool ReportContext(const Context&) override { return true; }
+    void ReportRuns(const std::vector<Run>&) override {}
+};
 
 }  // namespace
 
@@ -97,8 +104,14 @@ int main(int argc, char** argv) {
     try {
         MpiSession session(argc, argv);
         const auto world = session.world();
-        measure(*world, 4, 10);
-        measure(*world, 100, 1);
+        benchmark::Initialize(&argc, argv);
+        register_pairs(*world, 4, 10);
+        register_pairs(*world, 100, 1);
+        Silent silent;
+        if (world->rank() == 0)
+            benchmark::RunSpecifiedBenchmarks();
+        else
+            benchmark::RunSpecifiedBenchmarks(&silent);
         return 0;
     } catch (const std::exception& error) {
         fmt::print(stderr, "{}\n", error.what());
