@@ -82,23 +82,22 @@ Order order_of(const step::Tensor& tensor) {
     return tensor.shape.rank() == 4 ? Order::channels_last : Order::row_major;
 }
 
-/// Images whose few channels don't fill a block and that only convolutions read: row-major, because oneDNN has a fast
-/// first convolution from plain images into blocks, and a reference implementation (100 times slower) from
-/// channels-last ones.
-std::vector<bool> plain_images(const step::StepGraph& graph) {
-    std::vector<bool> is_plain;
+/// Images that only convolutions read. They are stored as oneDNN's fast convolutions into blocks want them: in blocks
+/// too, or row-major when their few channels don't fill one. Channels-last ones would fall to a reference
+/// implementation, 100 times slower.
+std::vector<bool> input_images(const step::StepGraph& graph) {
+    std::vector<bool> is_image;
     for (const step::Tensor& tensor : graph.tensors)
-        is_plain.push_back(tensor.role == step::Role::input && tensor.shape.rank() == 4 && tensor.shape[1] % 8 != 0 &&
-                           !tensor.view);
+        is_image.push_back(tensor.role == step::Role::input && tensor.shape.rank() == 4 && !tensor.view);
     for (const step::Block& block : graph.blocks)
         for (const step::Op& op : block.ops) {
             const auto* compute = std::get_if<step::Compute>(&op.kind);
             const bool keeps_order = compute == nullptr || std::holds_alternative<step::Convolution>(*compute);
             if (keeps_order) continue;
-            for (const step::TensorId id : op.in) is_plain[id.index()] = false;
-            for (const step::Write& write : op.out) is_plain[write.tensor.index()] = false;
+            for (const step::TensorId id : op.in) is_image[id.index()] = false;
+            for (const step::Write& write : op.out) is_image[write.tensor.index()] = false;
         }
-    return is_plain;
+    return is_image;
 }
 
 }  // namespace
@@ -112,12 +111,13 @@ std::vector<Order> choose_orders(const step::StepGraph& graph) {
     }
     for (const step::Block& block : graph.blocks)
         for (const step::Op& op : block.ops) apply(graph, op, groups);
-    const std::vector<bool> is_plain = plain_images(graph);
+    const std::vector<bool> is_image = input_images(graph);
     std::vector<Order> orders;
     for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
         Order order = order_of(graph.tensors[i]);
         if (prefers_blocked_channels() && groups.may_block(i)) order = Order::blocked8;
-        if (prefers_blocked_channels() && is_plain[i]) order = Order::row_major;
+        if (prefers_blocked_channels() && is_image[i])
+            order = graph.tensors[i].shape[1] % 8 == 0 ? Order::blocked8 : Order::row_major;
         orders.push_back(order);
     }
     return orders;
