@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::string_view not_yet = "this version runs data parallelism only";
 
-/// An extent that has to be `only` for now; reports anything else with the value to use.
+/// An extent that this version has at `only`; reports anything else with the value to use.
 int read_extent(config::Object& plan, std::string_view key, int only) {
     const auto errors_before = plan.diagnostics().count();
     const auto value = plan.integer_or(key, only, only, max_ranks);
