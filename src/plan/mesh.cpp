@@ -11,7 +11,8 @@ namespace lockstep::plan {
 
 namespace {
 
-constexpr std::array<Axis, 5> axes_in_rank_order{Axis::tp, Axis::cp, Axis::ep, Axis::dp, Axis::pp};
+constexpr std::array<Axis, 6> axes_in_rank_order{Axis::tp, Axis::cp,      Axis::ep,
+                                                 Axis::dp, Axis::replica, Axis::pp};
 
 }  // namespace
 
@@ -21,6 +22,7 @@ std::string_view to_string(Axis axis) {
         case Axis::cp: return "cp";
         case Axis::ep: return "ep";
         case Axis::dp: return "dp";
+        case Axis::replica: return "replica";
         case Axis::pp: return "pp";
     }
     throw LogicError("an axis without a name");
@@ -32,6 +34,7 @@ int& Coordinates::operator[](Axis axis) {
         case Axis::cp: return cp;
         case Axis::ep: return ep;
         case Axis::dp: return dp;
+        case Axis::replica: return replica;
         case Axis::pp: return pp;
     }
     throw LogicError("a coordinate without an axis");
@@ -42,7 +45,7 @@ int Coordinates::operator[](Axis axis) const {
     return copy[axis];
 }
 
-int Mesh::extent(Axis axis) const { return Coordinates{tp, cp, ep, dp, pp}[axis]; }
+int Mesh::extent(Axis axis) const { return Coordinates{tp, cp, ep, dp, replica, pp}[axis]; }
 
 Coordinates Mesh::coordinates(int rank) const {
     if (rank < 0 || rank >= ranks()) throw LogicError(fmt::format("rank {} of a mesh of {}", rank, ranks()));

@@ -19,7 +19,11 @@ struct Communicator {
     std::string name;  ///< "dp", "tp" ...
     std::vector<plan::Axis> axes;
     std::int64_t size = 1;
+    std::vector<int> stages;  ///< with pp among the axes: the stages that take part, ascending; empty: all
 };
+/// The ranks of `rank`'s communicator, ascending; empty when the rank takes no part in it.
+std::vector<int> members(const plan::Mesh& mesh, const Communicator& communicator, int rank);
+
 
 /// The flat list of ops of one pipeline chunk in one phase.
 struct Block {
@@ -67,8 +71,9 @@ struct StepGraph {
     std::vector<Block> blocks;
     std::vector<RankClass> classes;
     std::vector<RankClassId> class_of_stage;  ///< by pp coordinate
-    TensorId loss;                            ///< fp32 [1]
-    std::vector<TensorId> reduced_gradients;  ///< what the optimizer reads, by parameter
+    TensorId loss;                            ///< fp32 [1]; of the last stage
+    /// What the optimizer reads: one of each trained parameter, or of each flat tensor whose views are parameters.
+    std::vector<TensorId> reduced_gradients;
 
     const Tensor& tensor(TensorId id) const { return tensors[id.index()]; }
     const Block& block(BlockId id) const { return blocks[id.index()]; }
@@ -87,6 +92,22 @@ struct OpInstance {
     std::int32_t micro_batch = 0;
     std::int32_t chunk = 0;
 };
+
+/// Calls f(TensorId, micro-batch, const Write*) for everything an op reads (no Write) and writes. Messages may be of
+/// other micro-batches than their op.
+template <class F>
+void for_each_operand(const OpInstance& instance, F&& f) {
+    if (const auto* group = std::get_if<P2PGroup>(&instance.op->kind)) {
+        for (const Message& m : group->sends) f(m.tensor, instance.micro_batch + m.micro_batch_offset, nullptr);
+        for (const Message& m : group->receives) {
+            const Write write{m.tensor, Access::overwrite};
+            f(m.tensor, instance.micro_batch + m.micro_batch_offset, &write);
+        }
+        return;
+    }
+    for (const TensorId id : instance.op->in) f(id, instance.micro_batch, nullptr);
+    for (const Write& write : instance.op->out) f(write.tensor, instance.micro_batch, &write);
+}
 
 /// Calls f(OpInstance) for every op of one step in issue order; ops for the last micro-batch only are left out
 /// elsewhere.

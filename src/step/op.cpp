@@ -22,6 +22,7 @@ struct ComputeName {
     std::string_view operator()(const Norm&) const { return "norm"; }
     std::string_view operator()(const Elementwise&) const { return "elementwise"; }
     std::string_view operator()(const ColumnSum&) const { return "column_sum"; }
+    std::string_view operator()(const PositionSum&) const { return "position_sum"; }
     std::string_view operator()(const Embedding&) const { return "embedding"; }
     std::string_view operator()(const FirstToken&) const { return "first_token"; }
     std::string_view operator()(const SoftmaxLoss&) const { return "softmax_loss"; }
@@ -32,6 +33,7 @@ struct ComputeName {
     std::string_view operator()(const Cast&) const { return "cast"; }
     std::string_view operator()(const Fill&) const { return "fill"; }
     std::string_view operator()(const FoundInf&) const { return "found_inf"; }
+    std::string_view operator()(const BlockTranspose&) const { return "block_transpose"; }
     std::string_view operator()(const UpdateLossScale&) const { return "update_loss_scale"; }
 };
 
@@ -63,6 +65,7 @@ struct KindName {
     std::string_view operator()(const P2PGroup&) const { return "p2p"; }
     std::string_view operator()(const Copy& copy) const { return name_of(copy.kind); }
     std::string_view operator()(const HostSync&) const { return "host_sync"; }
+    std::string_view operator()(const StreamWait&) const { return "stream_wait"; }
 };
 
 }  // namespace

@@ -40,12 +40,23 @@ struct Convolution {
     std::int64_t out_height() const { return (height + 2 * padding - kernel) / stride + 1; }
     std::int64_t out_width() const { return (width + 2 * padding - kernel) / stride + 1; }
 };
-/// qkv [batch seq, (heads + 2 kv_heads) head_dim]. forward in: qkv; out: context [batch seq, heads head_dim], saved.
-/// backward_data in: dcontext, qkv, context, saved; out: dqkv. saved: log-sum-exp fp32 [batch, heads, seq] (flash), or
-/// the probabilities [batch, heads, seq, seq] after dropout (unfused). Dropout of the probabilities is keyed as in
-/// Dropout, by the element of the global [batch, heads, seq, seq], in stream `dropout_stream`.
+/// qkv [seq, batch, kv_heads, heads / kv_heads + 2, head_dim]: the queries of a group of heads, then its key and value,
+/// so that a split over groups is contiguous. forward in: qkv; out: context [seq, batch, heads, head_dim], saved.
+/// backward_data in: dcontext, qkv, context, saved; out: dqkv. saved (flash): log-sum-exp fp32 [batch, heads, seq].
+/// saved (unfused): probabilities [batch, heads, seq, seq] and, with dropout, mask uint8 and the probabilities after
+/// dropout of the same shape (what autograd keeps). Dropout of the probabilities is keyed as in Dropout, by the element
+/// of the global [batch, heads, seq, seq], in stream `dropout_stream`.
+///
+/// `part` is of context parallelism around a ring (always flash): local queries against the keys and values of the rank
+/// `ring_step` places before this one. in: qkv, kv [seq, batch, kv_heads, 2, head_dim] of that rank; out: context and
+/// log-sum-exp, which merge with what is there (update), except in ring step 0 (overwrite). backward_data in: dcontext,
+/// qkv, kv, context, log-sum-exp; out: dqkv (its queries; its keys and values are cleared in ring step 0 and left
+/// alone after), dkv (added to, overwrite in ring step 0). Rows are in zigzag order over cp when causal (see Shard).
 struct Attention {
-    std::int64_t batch = 0, seq = 0, heads = 0, kv_heads = 0, head_dim = 0;
+    enum class Part { whole, ring } part = Part::whole;
+    int ring_step = 0;
+    int ring_size = 1;
+    std::int64_t batch = 0, seq = 0, heads = 0, kv_heads = 0, head_dim = 0;  ///< of this rank; seq: local queries
     bool causal = true;
     double dropout = 0;
     std::uint64_t dropout_stream = 0;
@@ -64,10 +75,11 @@ struct Norm {
 };
 /// Element by element over `count` output elements:
 /// relu, gelu, silu, tanh: forward in: x; out: y. relu_backward, tanh_backward in: dy, y; gelu_backward, silu_backward
-/// in: dy, x; out: dx. add in: a, b; out: c. scale in: a; out: b = factor a. gated in: x [rows, 2 f] (gate, up); out: y
-/// [rows, f]. gated_backward in: dy, x; out: dx. (`width` = f) rotary, rotary_backward in: x [rows, width]; out: y;
-/// `rotary` gives heads; position = row modulo seq. add_rows in: x [rows, width], table [seq, width]; out: y; row r
-/// adds table[r modulo seq].
+/// in: dy, x; out: dx. add in: a, b; out: c. scale in: a; out: b = factor a. gated in: x [rows, f, 2] (gate, up), so
+/// that a split over f is contiguous; out: y [rows, f]. gated_backward in: dy, x; out: dx. (`width` = f)
+/// rotary, rotary_backward in: x [seq, batch, width] in the order of Attention's qkv; out: y; `rotary` gives this rank's
+/// heads; a row's position is that of its first index in the global tensor, as for add_positions in: x [seq, batch,
+/// width], table [positions, width]; out: y. add_bias in: x [rows, width], bias [width]; out: y.
 struct Elementwise {
     enum class Kind {
         relu,
@@ -84,25 +96,33 @@ struct Elementwise {
         gated_backward,
         rotary,
         rotary_backward,
-        add_rows
+        add_positions,
+        add_bias
     } kind = Kind::add;
     std::int64_t count = 0;
     std::int64_t width = 0;
-    std::int64_t seq = 0;
+    std::int64_t batch = 1;      ///< rows of one position (rotary, add_positions)
+    std::int64_t positions = 0;  ///< rows of the table of add_positions
     double factor = 1;
     model::Rotary rotary;
 };
-/// in: x [rows, columns]; out: y [columns] = sum over rows (bias and position gradients).
+/// in: x [rows, columns]; out: y [columns] = sum over rows (bias gradients).
 struct ColumnSum {
     std::int64_t rows = 0, columns = 0;
 };
+/// in: dy [seq, batch, width]; out: dtable [positions, width]: row p = sum over the batch where a local row has position
+/// p (of its first index in the global tensor), 0 elsewhere.
+struct PositionSum {
+    std::int64_t seq = 0, batch = 0, width = 0, positions = 0;
+};
 /// forward in: ids int32 [tokens], table [vocab, hidden]; out: y [tokens, hidden]. backward_weights in: dy, ids; out:
-/// dtable (dense).
+/// dtable (dense). Ids are global; a table that is split over tp holds some rows: ids of others give zeros and no
+/// gradient.
 struct Embedding {
     std::int64_t tokens = 0, vocab = 0, hidden = 0;
     Pass pass = Pass::forward;
 };
-/// First token of each sequence: forward in: x [batch, seq, width]; out: y [batch, width]. backward_data in: dy; out:
+/// First token of each sequence: forward in: x [seq, batch, width]; out: y [batch, width]. backward_data in: dy; out:
 /// dx (zero elsewhere).
 struct FirstToken {
     std::int64_t batch = 0, seq = 0, width = 0;
@@ -111,7 +131,12 @@ struct FirstToken {
 /// forward in: logits [rows, classes], labels int32 [rows]; out: loss fp32 [1] (mean over rows and micro-batches:
 /// accumulates), lse fp32 [rows]. backward_data in: logits, labels, lse, [loss_scale fp32 [1]]; out: dlogits = (softmax
 /// - onehot) * gradient_scale (* loss_scale).
+/// With classes split over tp (each rank has `classes` columns from its logits' place on) the forward pass has parts, and
+/// all-reduces between them: row_max in: logits; out: max fp32 [rows]. row_sums in: logits, labels, max; out: sums fp32
+/// [2, rows] = sum of exp(logit - max), and logit - max of the label where this rank has it, else 0. finish in: max,
+/// sums; out: loss, lse. The backward pass is one, and leaves the label to the rank that has it.
 struct SoftmaxLoss {
+    enum class Part { whole, row_max, row_sums, finish } part = Part::whole;
     std::int64_t rows = 0, classes = 0;
     double gradient_scale = 1;  ///< 1 / (rows accumulation); also the factor of the loss sum
     Pass pass = Pass::forward;
@@ -165,13 +190,18 @@ struct Fill {
 struct FoundInf {
     std::int64_t count = 0;
 };
+/// in: x [rows, blocks, width]; out: y [blocks, rows, width] (packs what an all-to-all sends, or unpacks it).
+struct BlockTranspose {
+    std::int64_t rows = 0, blocks = 0, width = 0;
+};
 /// in: found_inf; out (both read and written): loss_scale, growth_tracker fp32 [1] = good steps since the last change;
 /// as PyTorch's GradScaler: halved on overflow, doubled after 2000 good steps.
 struct UpdateLossScale {};
 
 using Compute =
-    std::variant<Gemm, Convolution, Attention, Norm, Elementwise, ColumnSum, Embedding, FirstToken, SoftmaxLoss, Pool,
-                 Dropout, OptimizerUpdate, Reorder, Cast, Fill, FoundInf, UpdateLossScale>;
+    std::variant<Gemm, Convolution, Attention, Norm, Elementwise, ColumnSum, PositionSum, Embedding, FirstToken,
+                 SoftmaxLoss, Pool, Dropout, OptimizerUpdate, Reorder, Cast, Fill, FoundInf, BlockTranspose,
+                 UpdateLossScale>;
 
 // ---- movement
 
@@ -199,6 +229,7 @@ struct Message {
     Peer peer;
     TensorId tensor;
     int tag = 0;
+    std::int32_t micro_batch_offset = 0;  ///< the tensor's micro-batch minus the op's
 };
 /// One ncclGroup (or Isend/Irecv/Waitall). The tensors of sends are also listed in `in`, those of receives in `out`.
 struct P2PGroup {
@@ -219,7 +250,11 @@ struct HostSync {
     enum class Reason { found_inf, gradient_norm } reason = Reason::found_inf;
 };
 
-using OpKind = std::variant<Compute, Collective, P2PGroup, Copy, HostSync>;
+/// The stream waits until the ops that wrote `in` are done; nothing is computed. (A gather that the framework does not
+/// overlap.)
+struct StreamWait {};
+
+using OpKind = std::variant<Compute, Collective, P2PGroup, Copy, HostSync, StreamWait>;
 
 // ---- ops
 

@@ -10,6 +10,7 @@
 #include "base/dtype.hpp"
 #include "base/ids.hpp"
 #include "base/shape.hpp"
+#include "model/layer.hpp"
 #include "plan/mesh.hpp"
 
 namespace lockstep::step {
@@ -39,15 +40,22 @@ enum class Layout { row_major, channels_last, opaque };
 struct Tensor;
 using TensorId = Id<Tensor>;
 
+/// One of the equal parts of a storage that go round with the ranks: part (coordinate + offset) modulo extent of the
+/// axis, each of the view's size.
+struct RingPart {
+    plan::Axis axis = plan::Axis::tp;
+    int offset = 0;
+};
 /// A tensor that is part of another's storage, in elements of the same dtype.
 struct View {
     TensorId of;  ///< never itself a view
     std::int64_t first_element = 0;
+    std::optional<RingPart> ring;  ///< then first_element is that of part 0; all views of the storage are rings or whole
 };
 
 /// What a tensor holds before the first step.
 struct Initial {
-    enum class Kind { none, zero, one, normal, token_ids, class_labels, value } kind = Kind::none;
+    enum class Kind { none, zero, one, normal, token_ids, class_labels, value, part_of } kind = Kind::none;  ///< part_of: as the views of Tensor::part_of say
     double scale = 0;        ///< standard deviation of normal; the value
     std::int64_t range = 0;  ///< ids and labels are below it
     std::uint64_t stream =
@@ -59,6 +67,9 @@ struct Initial {
 struct Shard {
     int dimension = 0;
     plan::Axis axis = plan::Axis::dp;
+    /// zigzag: the extent has 2 n parts for n ranks, and rank r holds parts r and 2 n - 1 - r, one behind the other: all
+    /// ranks have equal work under a causal mask. Only for the last (innermost) shard of a dimension.
+    enum class Order { contiguous, zigzag } order = Order::contiguous;
 };
 
 struct Tensor {
@@ -71,6 +82,8 @@ struct Tensor {
     Layout layout = Layout::row_major;
     std::optional<View> view;
     Initial initial;
+    model::ParameterId parameter;  ///< whose value, gradient or optimizer state it is; invalid: nobody's, or a flat one
+    TensorId part_of;              ///< the flat tensor of which this is an even part, by `shards`; invalid: none
     /// Copies of the storage, slot_stride() apart: micro-batch m uses copy m modulo `slots`. Inputs that wait for their
     /// micro-batch have one each; more passes in flight at once (pipelines) need more.
     std::int32_t slots = 1;
@@ -84,7 +97,11 @@ struct Tensor {
 
 /// Global shape: each sharded extent times the extent of its axis.
 Shape global_shape(const Tensor& tensor, const plan::Mesh& mesh);
-/// Global index of the first element along each dimension for a rank.
-std::vector<std::int64_t> shard_offset(const Tensor& tensor, const plan::Mesh& mesh, int rank);
+/// Indices along a dimension of a rank's part: `count` from `global` on, of local indices from `local` on.
+struct IndexRun {
+    std::int64_t local = 0, global = 0, count = 0;
+};
+/// One run for each dimension, or two where it is split in zigzag.
+std::vector<std::vector<IndexRun>> shard_runs(const Tensor& tensor, const plan::Mesh& mesh, int rank);
 
 }  // namespace lockstep::step
