@@ -68,7 +68,8 @@ struct Shard {
     int dimension = 0;
     plan::Axis axis = plan::Axis::dp;
     /// zigzag: the extent has 2 n parts for n ranks, and rank r holds parts r and 2 n - 1 - r, one behind the other: all
-    /// ranks have equal work under a causal mask. Only for the last (innermost) shard of a dimension.
+    /// ranks have equal work under a causal mask. A further shard of the dimension splits what the rank holds in two such
+    /// parts, in its local order.
     enum class Order { contiguous, zigzag } order = Order::contiguous;
 };
 
