@@ -70,10 +70,10 @@ std::vector<TensorId> tensors_of(const std::vector<Message>& messages) {
 }
 
 void check_op(const StepGraph& graph, const Op& op) {
-    if (std::holds_alternative<HostSync>(op.kind)) {
+    if (std::holds_alternative<HostSync>(op.kind) || std::holds_alternative<StreamWait>(op.kind)) {
         if (op.in.empty() || !op.out.empty())
-            throw InputError(
-                fmt::format("op {} (host_sync) waits for its inputs and writes nothing; give it those", op.name));
+            throw InputError(fmt::format("op {} ({}) waits for its inputs and writes nothing; give it those", op.name,
+                                         kind_name(op)));
         return;
     }
     if (const auto* group = std::get_if<P2PGroup>(&op.kind)) {

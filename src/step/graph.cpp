@@ -8,6 +8,18 @@
 
 namespace lockstep::step {
 
+std::vector<int> members(const plan::Mesh& mesh, const Communicator& communicator, int rank) {
+    std::vector<int> all = mesh.group(rank, communicator.axes);
+    const std::vector<int>& stages = communicator.stages;
+    if (stages.empty()) return all;
+    auto takes_part = [&](int member) {
+        return std::binary_search(stages.begin(), stages.end(), mesh.coordinates(member).pp);
+    };
+    if (!takes_part(rank)) return {};
+    std::erase_if(all, [&](int member) { return !takes_part(member); });
+    return all;
+}
+
 std::int32_t StepGraph::op_count() const {
     if (blocks.empty()) return 0;
     return blocks.back().first_op + static_cast<std::int32_t>(blocks.back().ops.size());

@@ -15,7 +15,8 @@ double per_element(const Elementwise& e) {
         case Kind::relu_backward:
         case Kind::add:
         case Kind::scale:
-        case Kind::add_rows: return 1;
+        case Kind::add_positions:
+        case Kind::add_bias: return 1;
         case Kind::gelu: return 12;
         case Kind::gelu_backward: return 18;
         case Kind::silu: return 6;
@@ -39,6 +40,19 @@ double per_element(const Norm& norm) {
     return is_forward ? 7 : 13;
 }
 
+/// The parts of the forward pass add up to the whole; what is done once a row counts as nothing in both.
+double per_logit(const SoftmaxLoss& loss) {
+    using Part = SoftmaxLoss::Part;
+    if (loss.pass != Pass::forward) return 3;
+    switch (loss.part) {
+        case Part::whole: return 7;
+        case Part::row_max: return 1;
+        case Part::row_sums: return 6;
+        case Part::finish: return 0;
+    }
+    return 0;
+}
+
 struct FlopsOf {
     const Op& op;
 
@@ -52,6 +66,8 @@ struct FlopsOf {
             c.pass == Pass::forward ? op.in.size() > 2 : c.pass == Pass::backward_weights && op.out.size() > 1;
         return 2 * outputs * real(c.in_channels / c.groups) * real(c.kernel * c.kernel) + (has_bias ? outputs : 0);
     }
+    /// Of a ring step: the scores of the local queries against as many keys, masked or not. In zigzag order half of
+    /// them are under the causal mask in every step and on every rank.
     double operator()(const Attention& a) const {
         const double scores = real(a.batch) * real(a.heads) * real(a.seq) * real(a.seq);
         const double products = 4 * scores * real(a.head_dim);
@@ -62,13 +78,12 @@ struct FlopsOf {
     }
     double operator()(const Elementwise& e) const { return per_element(e) * real(e.count); }
     double operator()(const ColumnSum& s) const { return real(s.rows) * real(s.columns); }
+    double operator()(const PositionSum& s) const { return real(s.seq) * real(s.batch) * real(s.width); }
     double operator()(const Embedding& e) const {
         return e.pass == Pass::forward ? 0 : real(e.tokens) * real(e.hidden);
     }
     double operator()(const FirstToken&) const { return 0; }
-    double operator()(const SoftmaxLoss& l) const {
-        return (l.pass == Pass::forward ? 7 : 3) * real(l.rows) * real(l.classes);
-    }
+    double operator()(const SoftmaxLoss& l) const { return per_logit(l) * real(l.rows) * real(l.classes); }
     double operator()(const Pool& p) const {
         const double outputs = real(p.n) * real(p.channels) * real(p.out_height()) * real(p.out_width());
         const bool is_scatter = p.kind == model::Pool::Kind::max && p.pass != Pass::forward;
@@ -82,6 +97,7 @@ struct FlopsOf {
     double operator()(const Cast&) const { return 0; }
     double operator()(const Fill&) const { return 0; }
     double operator()(const FoundInf& f) const { return real(f.count); }
+    double operator()(const BlockTranspose&) const { return 0; }
     double operator()(const UpdateLossScale&) const { return 1; }
 };
 
@@ -91,8 +107,21 @@ double written(const StepGraph& graph, const Write& write) {
     return graph.tensor(write.tensor).bytes().value * (is_read ? 2 : 1);
 }
 
-double touched_rows(const StepGraph& graph, const Embedding& e, TensorId table) {
-    return std::min(real(e.tokens), real(e.vocab)) * real(e.hidden) * size_of(graph.tensor(table).dtype).value;
+/// Elements that an op touches of a table it looks rows up in; 0 when it reads all of its operand.
+double looked_up(const Compute& compute, std::size_t slot) {
+    if (slot != 1) return 0;
+    if (const auto* e = std::get_if<Embedding>(&compute); e && e->pass == Pass::forward)
+        return std::min(real(e->tokens), real(e->vocab)) * real(e->hidden);
+    if (const auto* e = std::get_if<Elementwise>(&compute); e && e->kind == Elementwise::Kind::add_positions)
+        return std::min(real(e->count) / real(e->batch), real(e->positions) * real(e->width));
+    return 0;
+}
+
+/// The dense gradient of a table is cleared, then its rows are added to.
+double added_to(const Compute& compute) {
+    const auto* e = std::get_if<Embedding>(&compute);
+    if (!e || e->pass == Pass::forward) return 0;
+    return std::min(real(e->tokens), real(e->vocab)) * real(e->hidden);
 }
 
 }  // namespace
@@ -109,16 +138,16 @@ Bytes bytes_of(const StepGraph& graph, const Op& op) {
         for (const Write& write : op.out) bytes = std::max(bytes, graph.tensor(write.tensor).bytes().value);
         return Bytes{std::max(bytes, real(collective->count) * size_of(collective->dtype).value)};
     }
+    if (std::holds_alternative<StreamWait>(op.kind)) return Bytes{};
     const Compute* compute = std::get_if<Compute>(&op.kind);
-    const Embedding* embedding = compute ? std::get_if<Embedding>(compute) : nullptr;
     for (std::size_t i = 0; i < op.in.size(); ++i) {
-        const bool is_table = embedding && embedding->pass == Pass::forward && i == 1;
-        bytes += is_table ? touched_rows(graph, *embedding, op.in[i]) : graph.tensor(op.in[i]).bytes().value;
+        const Tensor& tensor = graph.tensor(op.in[i]);
+        const double part = compute ? looked_up(*compute, i) : 0;
+        bytes += part > 0 ? part * size_of(tensor.dtype).value : tensor.bytes().value;
     }
     for (const Write& write : op.out) {
         bytes += written(graph, write);
-        // The dense gradient of a table is cleared, then its rows are added to.
-        if (embedding && embedding->pass != Pass::forward) bytes += touched_rows(graph, *embedding, write.tensor);
+        if (compute) bytes += added_to(*compute) * size_of(graph.tensor(write.tensor).dtype).value;
     }
     return Bytes{bytes};
 }

@@ -33,13 +33,29 @@ struct RulesOf {
         return {};
     }
     SlotRules operator()(const Attention& a) const {
-        const std::int64_t qkv = a.batch * a.seq * (a.heads + 2 * a.kv_heads) * a.head_dim;
-        const std::int64_t context = a.batch * a.seq * a.heads * a.head_dim;
-        const bool is_flash = a.algorithm == plan::AttentionAlgorithm::flash;
-        const Slot saved{"saved", a.batch * a.heads * a.seq * (is_flash ? 1 : a.seq),
-                         is_flash ? Type::fp32 : Type::like_first};
-        if (a.pass == Pass::forward) return {{{"qkv", qkv, Type::floating}}, {{"context", context}, saved}};
-        return {{{"dcontext", context, Type::floating}, {"qkv", qkv}, {"context", context}, saved}, {{"dqkv", qkv}}};
+        const Slot qkv{"qkv", a.batch * a.seq * (a.heads + 2 * a.kv_heads) * a.head_dim, Type::floating};
+        const Slot context{"context", a.batch * a.seq * a.heads * a.head_dim};
+        const Slot log_sum_exp{"log-sum-exp", a.batch * a.heads * a.seq, Type::fp32};
+        const Slot dcontext{"dcontext", context.elements, Type::floating};
+        const Slot dqkv{"dqkv", qkv.elements};
+        if (a.part == Attention::Part::ring) {
+            const Slot kv{"kv", a.batch * a.seq * 2 * a.kv_heads * a.head_dim};
+            if (a.pass == Pass::forward) return {{qkv, kv}, {context, log_sum_exp}};
+            return {{dcontext, {"qkv", qkv.elements}, kv, context, log_sum_exp}, {dqkv, {"dkv", kv.elements}}};
+        }
+        SlotRules rules;
+        rules.in = a.pass == Pass::forward ? std::vector{qkv} : std::vector{dcontext, {"qkv", qkv.elements}, context};
+        rules.out = {a.pass == Pass::forward ? context : dqkv};
+        auto& saved = a.pass == Pass::forward ? rules.out : rules.in;
+        const std::int64_t scores = a.batch * a.heads * a.seq * a.seq;
+        if (a.algorithm == plan::AttentionAlgorithm::flash) {
+            saved.push_back(log_sum_exp);
+        } else {
+            saved.push_back({"probabilities", scores});
+            if (a.dropout > 0) saved.push_back({"mask", scores, Type::uint8});
+            if (a.dropout > 0) saved.push_back({"dropped", scores});
+        }
+        return rules;
     }
     SlotRules operator()(const Norm& n) const {
         const bool is_batch = n.kind == model::Norm::Kind::batch;
@@ -84,12 +100,17 @@ struct RulesOf {
             case Kind::add: return {{{"a", n, Type::floating}, {"b", n}}, {{"c", n}}};
             case Kind::gated: return {{{"x", 2 * n, Type::floating}}, {{"y", n}}};
             case Kind::gated_backward: return {{{"dy", n / 2, Type::floating}, {"x", n}}, {{"dx", n}}};
-            case Kind::add_rows: return {{{"x", n, Type::floating}, {"table", e.seq * e.width}}, {{"y", n}}};
+            case Kind::add_positions: return {{{"x", n, Type::floating}, {"table", e.positions * e.width}}, {{"y", n}}};
+            case Kind::add_bias: return {{{"x", n, Type::floating}, {"bias", e.width}}, {{"y", n}}};
         }
         return {};
     }
     SlotRules operator()(const ColumnSum& s) const {
         return {{{"x", s.rows * s.columns, Type::floating}}, {{"y", s.columns, Type::floating}}};
+    }
+    SlotRules operator()(const PositionSum& s) const {
+        return {{{"dy", s.seq * s.batch * s.width, Type::floating}},
+                {{"dtable", s.positions * s.width, Type::floating}}};
     }
     SlotRules operator()(const Embedding& e) const {
         const Slot ids{"ids", e.tokens, Type::int32};
@@ -105,11 +126,22 @@ struct RulesOf {
         return {{y}, {x}};
     }
     SlotRules operator()(const SoftmaxLoss& l) const {
+        using Part = SoftmaxLoss::Part;
         const Slot logits{"logits", l.rows * l.classes, Type::floating};
         const Slot labels{"labels", l.rows, Type::int32};
+        const Slot loss{"loss", 1, Type::fp32};
         const Slot lse{"lse", l.rows, Type::fp32};
-        if (l.pass == Pass::forward) return {{logits, labels}, {{"loss", 1, Type::fp32}, lse}};
-        return {{logits, labels, lse, {"loss_scale", 1, Type::fp32, optional}}, {{"dlogits", l.rows * l.classes}}};
+        const Slot largest{"max", l.rows, Type::fp32};
+        const Slot sums{"sums", 2 * l.rows, Type::fp32};
+        if (l.pass != Pass::forward)
+            return {{logits, labels, lse, {"loss_scale", 1, Type::fp32, optional}}, {{"dlogits", l.rows * l.classes}}};
+        switch (l.part) {
+            case Part::whole: return {{logits, labels}, {loss, lse}};
+            case Part::row_max: return {{logits}, {largest}};
+            case Part::row_sums: return {{logits, labels, largest}, {sums}};
+            case Part::finish: return {{largest, sums}, {loss, lse}};
+        }
+        return {};
     }
     SlotRules operator()(const Pool& p) const {
         const Slot x{"x", p.n * p.channels * p.height * p.width, Type::floating};
@@ -153,6 +185,10 @@ struct RulesOf {
         rules.out = {{"found_inf", 1, Type::fp32}};
         return rules;
     }
+    SlotRules operator()(const BlockTranspose& t) const {
+        const std::int64_t n = t.rows * t.blocks * t.width;
+        return {{{"x", n, Type::any}}, {{"y", n}}};
+    }
     SlotRules operator()(const UpdateLossScale&) const {
         return {{{"found_inf", 1, Type::fp32}},
                 {{"loss_scale", 1, Type::fp32}, {"growth_tracker", 1, Type::fp32, optional}}};
@@ -174,6 +210,7 @@ struct RulesOf {
     }
     SlotRules operator()(const P2PGroup&) const { return {}; }
     SlotRules operator()(const HostSync&) const { return {}; }
+    SlotRules operator()(const StreamWait&) const { return {}; }
 };
 
 }  // namespace

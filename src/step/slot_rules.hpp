@@ -28,7 +28,7 @@ struct SlotRules {
     std::vector<Slot> in, out;
 };
 
-/// Of any op but a P2PGroup and a HostSync, which take what they list. Ids must be in range.
+/// Of any op but a P2PGroup, a HostSync and a StreamWait, which take what they list. Ids must be in range.
 SlotRules slot_rules(const StepGraph& graph, const Op& op);
 
 }  // namespace lockstep::step

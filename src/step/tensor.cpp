@@ -41,16 +41,38 @@ Shape global_shape(const Tensor& tensor, const plan::Mesh& mesh) {
     return global;
 }
 
-std::vector<std::int64_t> shard_offset(const Tensor& tensor, const plan::Mesh& mesh, int rank) {
-    // Several axes may split one dimension: the first listed is the outermost, so the index is mixed radix.
+std::vector<std::vector<IndexRun>> shard_runs(const Tensor& tensor, const plan::Mesh& mesh, int rank) {
     const plan::Coordinates coordinates = mesh.coordinates(rank);
-    std::vector<std::int64_t> part(tensor.shape.rank(), 0);
-    for (const Shard& shard : tensor.shards) {
-        std::int64_t& index = part[checked_dimension(tensor, shard)];
-        index = index * mesh.extent(shard.axis) + coordinates[shard.axis];
+    std::vector<std::vector<IndexRun>> runs(tensor.shape.rank());
+    for (std::size_t d = 0; d < runs.size(); ++d) {
+        // Several axes may split one dimension: the first listed is the outermost, so the part's number is mixed radix.
+        std::int64_t part = 0;
+        const Shard* zigzag = nullptr;
+        for (const Shard& shard : tensor.shards) {
+            if (checked_dimension(tensor, shard) != d) continue;
+            if (zigzag)
+                throw LogicError(fmt::format("tensor {} is split on along dimension {} below a zigzag split",
+                                             tensor.name, shard.dimension));
+            if (shard.order == Shard::Order::zigzag && mesh.extent(shard.axis) > 1)
+                zigzag = &shard;
+            else
+                part = part * mesh.extent(shard.axis) + coordinates[shard.axis];
+        }
+        const std::int64_t extent = tensor.shape[d];
+        if (!zigzag) {
+            runs[d] = {{0, part * extent, extent}};
+            continue;
+        }
+        if (extent % 2 != 0)
+            throw LogicError(fmt::format("tensor {} of shape {} is split in zigzag along dimension {} of odd extent",
+                                         tensor.name, to_string(tensor.shape), d));
+        const std::int64_t ranks = mesh.extent(zigzag->axis);
+        const std::int64_t mine = coordinates[zigzag->axis];
+        const std::int64_t begin = part * extent * ranks;
+        const std::int64_t half = extent / 2;
+        runs[d] = {{0, begin + mine * half, half}, {half, begin + (2 * ranks - 1 - mine) * half, half}};
     }
-    for (std::size_t d = 0; d < part.size(); ++d) part[d] *= tensor.shape.extents[d];
-    return part;
+    return runs;
 }
 
 }  // namespace lockstep::step
