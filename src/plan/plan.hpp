@@ -2,7 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/units.hpp"
 #include "config/document.hpp"
@@ -16,8 +19,8 @@ namespace lockstep::plan {
 enum class Optimizer { sgd_momentum, adam };
 std::string_view to_string(Optimizer optimizer);  ///< "sgd-momentum", "adam"
 
-/// Orders of forward and backward passes of a pipeline: all forward first (Huang et al. 2019); one forward, one backward
-/// (Narayanan et al. 2019); the same with several chunks of layers a rank (Narayanan et al. 2021).
+/// Orders of forward and backward passes of a pipeline: all forward first (Huang et al. 2019); one forward, one
+/// backward (Narayanan et al. 2019); the same with several chunks of layers a rank (Narayanan et al. 2021).
 enum class Schedule { gpipe, one_forward_one_backward, interleaved };
 std::string_view to_string(Schedule schedule);  ///< "gpipe", "1f1b", "interleaved"
 /// What the backward pass computes again: nothing; the core of attention; each block from its input on (Korthikanti et
@@ -42,10 +45,10 @@ struct Split {
     Recompute recompute = Recompute::none;
     /// What data-parallel ranks share: 1 optimizer state, 2 and gradients, 3 and parameters (Rajbhandari et al. 2020).
     int zero = 0;
-    bool zero_keep = false;  ///< with accumulation: gather in the first pass, scatter in the last only
-    int prefetch = 1;        ///< zero 3: blocks gathered ahead of the one that is computed
-    bool reshard_after_forward = true;    ///< zero 3: free a block's parameters between its passes
-    bool overlap_parameter_gather = true; ///< zero 1 and 2: the next step begins while parameters are still gathered
+    bool zero_keep = false;                ///< with accumulation: gather in the first pass, scatter in the last only
+    int prefetch = 1;                      ///< zero 3: blocks gathered ahead of the one that is computed
+    bool reshard_after_forward = true;     ///< zero 3: free a block's parameters between its passes
+    bool overlap_parameter_gather = true;  ///< zero 1 and 2: the next step begins while parameters are still gathered
 };
 
 /// Data parallelism is what remains of the world: dp replica = ranks / (tp pp cp ep).
@@ -67,8 +70,8 @@ struct Plan {
 /// What an experiment's `plan:` says, before the world size is known.
 struct PlanRequest {
     int tp = 1, pp = 1, cp = 1, ep = 1;
-    int replica = 1;                  ///< copies of the sharded state (hybrid sharding), or
-    bool shard_within_node = false;   ///< as many as there are nodes
+    int replica = 1;                 ///< copies of the sharded state (hybrid sharding), or
+    bool shard_within_node = false;  ///< as many as there are nodes
     Split split;
     std::int64_t microbatch = 0;  ///< samples of one pass as given; 0: what batch and accumulation leave
     Bytes bucket{25.0 * 1048576};
@@ -84,24 +87,31 @@ PlanRequest read_plan(const config::Node& node, const Framework& framework, conf
 
 /// The batch as an experiment gives it: per rank (weak scaling) or global (strong scaling).
 struct BatchRequest {
-    std::int64_t per_rank = 0;  ///< samples per dp replica and step; 0 when global is given
+    std::int64_t per_rank = 0;  ///< samples per replica (Mesh::replicas) and step; 0 when global is given
     std::int64_t global = 0;
-    int accumulation = 1;
+    std::optional<int> accumulation;  ///< passes of a step; none: what batch and microbatch leave, or 1
 };
 
 inline constexpr int max_ranks = 1'000'000;
 inline constexpr std::int64_t max_global_batch = 1'000'000'000'000;  ///< samples of one step
+inline constexpr int max_accumulation = 1'000'000;
+inline constexpr int max_prefetch = 1'000;
+inline constexpr int max_blocks = 1'000'000;  ///< of a chunk
 
-/// The plan for a world of `ranks`: dp replica = ranks / (tp pp cp ep), micro-batch = batch of a replica / accumulation,
-/// or, when `microbatch` is given and accumulation is not, accumulation = batch of a replica / microbatch.
-/// Throws InputError when ranks, batch and plan don't fit, naming the nearest values that do.
+/// The plan for a world of `ranks`: dp replica = ranks / (tp pp cp ep), micro-batch = batch of a replica /
+/// accumulation, or, when `microbatch` is given and accumulation is not, accumulation = batch of a replica /
+/// microbatch. With shard_within_node, replica = the nodes of a pipeline stage, so that dp stays inside one. Throws
+/// InputError when ranks, batch and plan don't fit, naming the nearest values that do.
 Plan make_plan(const PlanRequest& request, const BatchRequest& batch, Optimizer optimizer,
                const machine::Placement& placement);
 
 /// Refuses, with all reasons at once, a plan that this model can't be trained by: tp that divides not heads, kv_heads,
 /// ffn or vocab; more chunks than blocks, or blocks that don't divide into chunks without stage_blocks; cp and
-/// sequence_parallel where the sequence doesn't divide; what needs a sequence with a model of images; ep without experts
+/// sequence_parallel where the sequence doesn't divide; what needs a sequence with a model of images; ep without
+/// experts
 /// ... Each names the values that are allowed.
 void check_plan(const Plan& plan, const model::Model& model);
+/// The reasons of check_plan, one each; empty when the model can be trained by the plan.
+std::vector<std::string> plan_refusals(const Plan& plan, const model::Model& model);
 
 }  // namespace lockstep::plan
