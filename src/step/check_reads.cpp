@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "base/error.hpp"
@@ -8,66 +10,88 @@ namespace lockstep::step {
 
 namespace {
 
-constexpr std::int32_t never = -1;
-constexpr std::int32_t initial = -2;  ///< before the first step
+const Tensor& storage_of(const StepGraph& graph, const Tensor& tensor) {
+    return tensor.view ? graph.tensor(tensor.view->of) : tensor;
+}
 
-/// Follows which micro-batch wrote each segment last.
+/// Follows which micro-batch wrote each segment last, for one class after another.
 class Values {
 public:
-    explicit Values(const StepGraph& graph) : graph_(graph), places_(graph), written_(places_.count(), never) {
+    explicit Values(const StepGraph& graph)
+        : graph_(graph),
+          places_(graph),
+          written_(places_.count()),
+          is_initial_(places_.count(), 0),
+          is_passing_(graph.tensors.size(), 0) {
         for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
-            if (graph.tensors[i].initial.kind == Initial::Kind::none) continue;
-            for (std::int32_t slot = 0; slot < graph.tensors[i].slots; ++slot)
-                mark(TensorId{static_cast<std::int32_t>(i)}, slot, initial);
+            const Tensor& tensor = graph.tensors[i];
+            const Tensor& storage = storage_of(graph, tensor);
+            is_passing_[i] = tensor.lifetime == Lifetime::micro_batch || storage.lifetime == Lifetime::micro_batch;
+            // Views of a storage that is not carried (parameters gathered for a pass) only say what their shards hold.
+            if (tensor.initial.kind == Initial::Kind::none || storage.lifetime != Lifetime::carried) continue;
+            for (std::int32_t slot = 0; slot < storage.slots; ++slot) {
+                const Segments::Range range = places_.of(TensorId{static_cast<std::int32_t>(i)}, slot);
+                std::fill_n(is_initial_.begin() + range.first, range.count, 1);
+            }
         }
     }
 
-    void visit(const OpInstance& instance) {
-        for (const TensorId id : instance.op->in) require(id, instance, "reads");
-        for (const Write& write : instance.op->out) {
-            const bool is_read = write.access == Access::accumulate || write.access == Access::update ||
-                                 (write.access == Access::accumulate_micro_batches && instance.micro_batch > 0);
-            if (is_read) require(write.tensor, instance, "adds to");
-        }
-        for (const Write& write : instance.op->out) mark(write.tensor, instance.micro_batch, instance.micro_batch);
+    void follow(const Program& program) {
+        ++run_;
+        for_each_op(graph_, program, [&](const OpInstance& op) { visit(op); });
     }
 
 private:
-    void mark(TensorId id, std::int32_t micro_batch, std::int32_t by) {
-        const Segments::Range range = places_.of(id, micro_batch);
-        for (std::int32_t s = range.first; s < range.first + range.count; ++s)
-            written_[static_cast<std::size_t>(s)] = by;
+    struct Written {
+        std::int32_t run = 0;  // what it says is of this run
+        std::int32_t micro_batch = 0;
+    };
+    void visit(const OpInstance& op) {
+        for_each_operand(op, [&](TensorId id, std::int32_t micro_batch, const Write* write) {
+            const Segments::Range range = places_.of(id, micro_batch);
+            const auto last = static_cast<std::size_t>(range.first + range.count);
+            const bool is_read = !write || write->access == Access::accumulate || write->access == Access::update ||
+                                 (write->access == Access::accumulate_micro_batches && micro_batch > 0);
+            for (auto s = static_cast<std::size_t>(range.first); s < last; ++s) {
+                Written& written = written_[s];
+                if (is_read && !is_sound(s, id, micro_batch)) refuse(op, id, micro_batch, write, s);
+                if (write) written = {run_, micro_batch};
+            }
+        });
     }
-    void require(TensorId id, const OpInstance& instance, const char* does) const {
-        const Segments::Range range = places_.of(id, instance.micro_batch);
+    bool is_sound(std::size_t segment, TensorId id, std::int32_t micro_batch) const {
+        const Written& written = written_[segment];
+        if (written.run != run_) return is_initial_[segment] != 0;
+        return written.micro_batch == micro_batch || !is_passing_[id.index()];
+    }
+    [[noreturn]] void refuse(const OpInstance& op, TensorId id, std::int32_t micro_batch, const Write* write,
+                             std::size_t segment) const {
         const Tensor& tensor = graph_.tensor(id);
-        for (std::int32_t s = range.first; s < range.first + range.count; ++s) {
-            const std::int32_t by = written_[static_cast<std::size_t>(s)];
-            if (by == never)
-                throw InputError(fmt::format("op {} {} {} before anything wrote {}; issue its producer first",
-                                             instance.op->name, does, tensor.name,
-                                             range.count > 1 ? "all of it" : "it"));
-            if (tensor.lifetime == Lifetime::micro_batch && by != initial && by != instance.micro_batch)
-                throw InputError(
-                    fmt::format("op {} {} {} in micro-batch {} but it was last written in micro-batch {} (it lives for "
-                                "one); give it "
-                                "Lifetime::step or more slots",
-                                instance.op->name, does, tensor.name, instance.micro_batch, by));
-        }
+        const char* does = write ? "adds to" : "reads";
+        const Written& written = written_[segment];
+        if (written.run != run_)
+            throw InputError(fmt::format("op {} {} {} before anything wrote {}; issue its producer first", op.op->name,
+                                         does, tensor.name,
+                                         places_.of(id, micro_batch).count > 1 ? "all of it" : "it"));
+        throw InputError(fmt::format(
+            "op {} {} {} in micro-batch {} but it was last written in micro-batch {} (it lives for one, in "
+            "{} slots); give it Lifetime::step or more slots",
+            op.op->name, does, tensor.name, micro_batch, written.micro_batch, storage_of(graph_, tensor).slots));
     }
 
     const StepGraph& graph_;
     Segments places_;
-    std::vector<std::int32_t> written_;
+    std::vector<Written> written_;
+    std::vector<char> is_initial_;  // by segment
+    std::vector<char> is_passing_;  // by tensor: its values live for one micro-batch
+    std::int32_t run_ = 0;
 };
 
 }  // namespace
 
 void check_reads(const StepGraph& graph) {
-    for (const RankClass& rank_class : graph.classes) {
-        Values values(graph);
-        for_each_op(graph, rank_class.program, [&](const OpInstance& op) { values.visit(op); });
-    }
+    Values values(graph);
+    for (const RankClass& rank_class : graph.classes) values.follow(rank_class.program);
 }
 
 }  // namespace lockstep::step

@@ -4,6 +4,8 @@
 #include <array>
 #include <numeric>
 
+#include "step/life_finder.hpp"
+
 namespace lockstep::step {
 
 namespace {
@@ -49,14 +51,12 @@ MemoryUse use_of(const ByCategory& live) {
 
 void find_peak(const StepGraph& graph, const Lives& lives, MemoryPlan& plan) {
     std::vector<ByCategory> change(lives.issue.size() + 1, ByCategory{});
-    for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
-        const Tensor& tensor = graph.tensors[i];
+    for (const CopyLife& copy : lives.copies) {
+        const Tensor& tensor = graph.tensor(copy.tensor);
         const auto category = static_cast<std::size_t>(category_of(tensor.role));
-        for (const Life::Interval& interval : lives.of[i].intervals) {
-            const double bytes = tensor.bytes().value * tensor.slots;
-            change[static_cast<std::size_t>(interval.begin)][category] += bytes;
-            change[static_cast<std::size_t>(interval.end) + 1][category] -= bytes;
-        }
+        const double bytes = tensor.bytes().value;
+        change[static_cast<std::size_t>(copy.begin)][category] += bytes;
+        change[static_cast<std::size_t>(copy.end) + 1][category] -= bytes;
     }
     ByCategory live{};
     for (std::size_t position = 0; position < lives.issue.size(); ++position) {
@@ -85,7 +85,8 @@ std::int64_t first_fit(const std::vector<Placed>& placed, const Life& life, std:
     return offset;
 }
 
-void place_shared(const StepGraph& graph, const Lives& lives, std::vector<std::size_t> tensors, MemoryPlan& plan) {
+void place_shared(const StepGraph& graph, const std::vector<Life>& lives, std::vector<std::size_t> tensors,
+                  MemoryPlan& plan) {
     std::stable_sort(tensors.begin(), tensors.end(), [&](std::size_t a, std::size_t b) {
         return storage_bytes(graph.tensors[a]) > storage_bytes(graph.tensors[b]);
     });
@@ -94,10 +95,10 @@ void place_shared(const StepGraph& graph, const Lives& lives, std::vector<std::s
     placed.reserve(tensors.size());
     for (const std::size_t i : tensors) {
         const std::int64_t bytes = storage_bytes(graph.tensors[i]);
-        const std::int64_t offset = first_fit(placed, lives.of[i], bytes);
+        const std::int64_t offset = first_fit(placed, lives[i], bytes);
         plan.offset[i] = base + offset;
         plan.arena_bytes = std::max(plan.arena_bytes, base + offset + bytes);
-        const Placed mine{offset, offset + bytes, &lives.of[i]};
+        const Placed mine{offset, offset + bytes, &lives[i]};
         placed.insert(std::upper_bound(placed.begin(), placed.end(), mine,
                                        [](const Placed& x, const Placed& y) { return x.offset < y.offset; }),
                       mine);
@@ -117,18 +118,26 @@ void place_views(const StepGraph& graph, MemoryPlan& plan) {
 
 MemoryPlan measure_memory(const StepGraph& graph, const RankClass& rank_class) {
     MemoryPlan plan;
-    find_peak(graph, find_lives(graph, rank_class), plan);
+    find_peak(graph, LifeFinder(graph).find(rank_class), plan);
     return plan;
 }
 
+std::vector<MemoryPlan> measure_memory(const StepGraph& graph) {
+    LifeFinder finder(graph);
+    std::vector<MemoryPlan> plans(graph.classes.size());
+    for (std::size_t c = 0; c < plans.size(); ++c) find_peak(graph, finder.find(graph.classes[c]), plans[c]);
+    return plans;
+}
+
 MemoryPlan plan_memory(const StepGraph& graph, const RankClass& rank_class) {
-    const Lives lives = find_lives(graph, rank_class);
+    const Lives found = LifeFinder(graph).find(rank_class);
+    const std::vector<Life> lives = lives_of_storages(graph, found);
     MemoryPlan plan;
-    find_peak(graph, lives, plan);
+    find_peak(graph, found, plan);
     plan.offset.assign(graph.tensors.size(), -1);
     std::vector<std::size_t> shared;
     for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
-        if (lives.of[i].intervals.empty()) continue;
+        if (lives[i].intervals.empty()) continue;
         if (graph.tensors[i].lifetime != Lifetime::carried) {
             shared.push_back(i);
             continue;
