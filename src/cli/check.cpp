@@ -29,7 +29,7 @@ ExitCode check(const Parsed& parsed) {
     for (const auto& point : input.experiments.points) {
         const auto experiment = for_device(point, kind_of_machine(input, point));
         for (const int ranks : experiment.ranks) {
-            build_graph(experiment, experiment.plan_for(ranks), {ranks, ranks});
+            build_graph(experiment, experiment.plan_for({ranks, ranks}), {ranks, ranks});
             ++graphs;
         }
     }

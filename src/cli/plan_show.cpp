@@ -22,7 +22,7 @@ ExitCode show_plan(const Parsed& parsed) {
         const bool is_host = point.machine.is_scalar() && point.machine.text() == "host";
         const auto experiment = for_device(point, is_host ? machine::DeviceKind::cpu : machine::DeviceKind::gpu);
         for (const int ranks : parsed.integers("ranks").value_or(std::vector{experiment.ranks.back()})) {
-            const step::StepGraph graph = build_graph(experiment, experiment.plan_for(ranks), {ranks, ranks});
+            const step::StepGraph graph = build_graph(experiment, experiment.plan_for({ranks, ranks}), {ranks, ranks});
             const step::MemoryPlan memory = step::plan_memory(graph, graph.classes.front());
             if (parsed.globals.json)
                 all.push(report::plan_json(graph, memory));

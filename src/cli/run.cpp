@@ -49,8 +49,9 @@ Prepared prepare_run(world::World& world, const RunRequest& request, const std::
         if (request.warmup) prepared.experiment.warmup = static_cast<int>(*request.warmup);
         structure = machine::read_host_structure();
         prepared.threads = threads_per_rank(structure, prepared.experiment.threads_per_rank, prepared.experiment.ranks);
-        const plan::Plan plan = prepared.experiment.plan_for(world.size());
-        prepared.graph = build_graph(prepared.experiment, plan, {world.size(), world.local_size()});
+        const machine::Placement placement{world.size(), world.local_size()};
+        const plan::Plan plan = prepared.experiment.plan_for(placement);
+        prepared.graph = build_graph(prepared.experiment, plan, placement);
         cpu::check_precision(prepared.graph);
         const auto memory = step::plan_memory(prepared.graph, prepared.graph.rank_class(world.rank())).peak;
         drive::require_memory(memory, structure.memory / static_cast<double>(world.local_size()), structure.cpu_model,
@@ -70,9 +71,10 @@ std::unique_ptr<step::Executor> make_cpu(world::World& world, int threads, Nanos
 void run_numeric_check(world::World& world, const Prepared& prepared) {
     if (prepared.experiment.precision != Precision::fp32)
         throw InputError("--check=numeric compares in fp32; add --set precision=fp32");
-    plan::Plan alone = prepared.experiment.plan_for(world.size());
-    alone.accumulation *= alone.mesh.dp;
+    plan::Plan alone = prepared.experiment.plan_for({world.size(), world.local_size()});
+    alone.accumulation *= alone.mesh.replicas();
     alone.mesh = {};
+    alone.split = {};
     const step::StepGraph unsplit = build_graph(prepared.experiment, alone, {1, 1});
     const auto make = [&](world::World& own) { return make_cpu(own, prepared.threads, world::steady_now()); };
     const auto report = drive::check_numeric(world, make, prepared.graph, unsplit);

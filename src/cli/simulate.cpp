@@ -60,8 +60,9 @@ machine::Machine machine_for(const config::DataPath& data, const config::Node& n
 analysis::RunFindings predict_point(const experiment::Experiment& written, const machine::Machine& machine, int ranks,
                                     const Request& request) {
     const auto experiment = for_device(written, machine.device.kind);
-    const plan::Plan plan = experiment.plan_for(ranks);
-    const step::StepGraph graph = build_graph(experiment, plan, machine.place(ranks));
+    const machine::Placement placement = machine.place(ranks);
+    const plan::Plan plan = experiment.plan_for(placement);
+    const step::StepGraph graph = build_graph(experiment, plan, placement);
     const cost::CostModel durations(machine, graph.placement);
     sim::SimExecutor executor(
         durations, {.device = machine.device.name, .host_per_op = durations.host_per_op(), .seed = experiment.seed});

@@ -13,6 +13,9 @@ using config::Node;
 
 namespace {
 
+/// The plan key whose value is itself a list.
+constexpr std::string_view list_value = "stage_blocks";
+
 constexpr std::array<std::string_view, 8> list_keys{"model",          "machine",      "precision",    "framework",
                                                     "batch_per_rank", "global_batch", "accumulation", "optimizer"};
 
@@ -46,7 +49,8 @@ std::vector<ListAxis> find_axes(const Node& document, config::Diagnostics& diagn
     std::vector<ListAxis> axes;
     for (const auto key : list_keys) add_axis(axes, std::string(key), document.find(key), diagnostics);
     if (const Node* const plan = document.find("plan"))
-        for (const auto& entry : plan->entries()) add_axis(axes, "plan." + entry.key, &entry.value, diagnostics);
+        for (const auto& entry : plan->entries())
+            if (entry.key != list_value) add_axis(axes, "plan." + entry.key, &entry.value, diagnostics);
     return axes;
 }
 

@@ -10,11 +10,10 @@ using config::Node;
 
 namespace {
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 9> defaults{{{"machine", "host"},
+constexpr std::array<std::pair<std::string_view, std::string_view>, 8> defaults{{{"machine", "host"},
                                                                                  {"ranks", "1"},
                                                                                  {"precision", "fp32"},
                                                                                  {"framework", "pytorch-ddp"},
-                                                                                 {"accumulation", "1"},
                                                                                  {"steps", "50"},
                                                                                  {"warmup", "10"},
                                                                                  {"seed", "1"},
@@ -26,9 +25,14 @@ Node with_defaults(const Node& document) {
     if (!document.is_mapping()) return document;
     const config::Location where{std::string(default_origin), 0, 0};
     std::vector<Node::Entry> entries = document.entries();
-    for (const auto& [key, text] : defaults)
+    const auto add = [&](std::string_view key, std::string_view text) {
         if (document.find(key) == nullptr)
             entries.push_back({std::string(key), where, Node::make_scalar(std::string(text), where)});
+    };
+    for (const auto& [key, text] : defaults) add(key, text);
+    // With a micro-batch the passes follow from each world's batch.
+    const Node* const plan = document.find("plan");
+    if (plan == nullptr || plan->find("microbatch") == nullptr) add("accumulation", "1");
     return Node::make_mapping(std::move(entries), document.where());
 }
 

@@ -2,7 +2,11 @@
 
 namespace lockstep::experiment {
 
-plan::Plan Experiment::plan_for(int world_size) const { return plan::make_plan(plan, batch, optimizer, world_size); }
+plan::Plan Experiment::plan_for(const machine::Placement& placement) const {
+    plan::Plan made = plan::make_plan(plan, batch, optimizer, placement);
+    plan::check_plan(made, model);
+    return made;
+}
 
 std::string Experiment::series_text() const {
     std::vector<config::Node::Entry> kept;

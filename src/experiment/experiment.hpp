@@ -13,6 +13,7 @@
 #include "config/data_path.hpp"
 #include "config/document.hpp"
 #include "machine/machine.hpp"
+#include "machine/placement.hpp"
 #include "model/model.hpp"
 #include "plan/framework.hpp"
 #include "plan/plan.hpp"
@@ -46,8 +47,9 @@ struct Experiment {
     config::Node merged;
 
     bool is_strong_scaling() const { return batch.global > 0; }
-    /// Throws InputError when the world size doesn't fit batch and plan; see plan::make_plan.
-    plan::Plan plan_for(int world_size) const;
+    /// Throws InputError when the world doesn't fit batch and plan (plan::make_plan), or the plan the model
+    /// (plan::check_plan).
+    plan::Plan plan_for(const machine::Placement& placement) const;
     /// Canonical text of what is trained: `merged` without `ranks` (which tell the runs of a series apart) and without
     /// `steps` and `warmup` (which say how long is measured). Equal for the runs of one series.
     std::string series_text() const;
@@ -75,9 +77,9 @@ struct LoadedExperiments {
 };
 
 /// Reads, overrides and expands. Lists of model, machine, precision, framework, batch_per_rank, global_batch,
-/// accumulation, optimizer and plan keys make one point for each combination, the last of them varying fastest; `ranks`
+/// accumulation, optimizer and plan keys (but stage_blocks, whose value is a list) make one point for each combination, the last of them varying fastest; `ranks`
 /// stays a list. A later override of a path replaces an earlier one, and one of batch_per_rank or global_batch replaces
-/// the other of the file. Defaults: machine host, ranks [1], precision fp32, framework pytorch-ddp, accumulation 1,
+/// the other of the file. Defaults: machine host, ranks [1], precision fp32, framework pytorch-ddp, accumulation 1 (unless plan.microbatch tells it),
 /// optimizer sgd-momentum for images and adam for sequences, steps 50, warmup 10, seed 1, threads_per_rank 0.
 /// Throws InputError with every error of the file, of the overrides ("--set ranks=0: ...") and of what they name.
 LoadedExperiments load_experiment(const std::filesystem::path& file, const std::vector<Override>& overrides,

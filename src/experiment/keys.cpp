@@ -10,7 +10,6 @@ using config::Node;
 
 namespace {
 
-constexpr int max_accumulation = 1'000'000;
 constexpr int max_nodes = 1'000'000;
 
 }  // namespace
@@ -66,7 +65,8 @@ plan::BatchRequest read_batch(config::Object& object) {
             "is given beside batch_per_rank; keep batch_per_rank (weak scaling) or global_batch (strong scaling)");
     if (!is_per_rank && !is_global)
         object.error("", "no batch; give batch_per_rank (weak scaling) or global_batch (strong scaling)");
-    batch.accumulation = static_cast<int>(object.integer("accumulation", 1, max_accumulation));
+    if (object.has("accumulation"))
+        batch.accumulation = static_cast<int>(object.integer("accumulation", 1, plan::max_accumulation));
     return batch;
 }
 

@@ -16,7 +16,7 @@ Precision read_precision(config::Object& object);
 config::Node read_machine(config::Object& object);
 /// A count or a list of different counts, each from 1 to plan::max_ranks.
 std::vector<int> read_ranks(config::Object& object);
-/// batch_per_rank or global_batch, exactly one, and accumulation.
+/// batch_per_rank or global_batch, exactly one, and accumulation where it is given.
 plan::BatchRequest read_batch(config::Object& object);
 /// {bytes_per_sample, rate}, both above 0; none when absent.
 std::optional<InputPipeline> read_input(config::Object& object);

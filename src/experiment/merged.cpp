@@ -36,7 +36,14 @@ public:
     void number(std::string_view key, T value) {
         text(key, fmt::format("{}", value));
     }
+    void numbers(std::string_view key, const std::vector<int>& values) {
+        std::vector<Node> items;
+        for (const int value : values) items.push_back(Node::make_scalar(fmt::format("{}", value), place(key)));
+        node(key, Node::make_sequence(std::move(items), place(key)));
+    }
     void flag(std::string_view key, bool value) { text(key, value ? "true" : "false"); }
+    /// Where values stand from here on that the document doesn't have.
+    void otherwise(Location where) { otherwise_ = std::move(where); }
     void node(std::string_view key, Node value) {
         const Location where = value.where();
         entries_.push_back({std::string(key), where, std::move(value)});
@@ -56,6 +63,30 @@ private:
     std::vector<Node::Entry> entries_;
 };
 
+void merge_extents(Merger& merger, const plan::PlanRequest& request) {
+    merger.number("tp", request.tp);
+    merger.number("pp", request.pp);
+    merger.number("cp", request.cp);
+    merger.number("ep", request.ep);
+    merger.number("replica", request.replica);
+    merger.flag("shard_within_node", request.shard_within_node);
+}
+
+void merge_split(Merger& merger, const plan::Split& split) {
+    merger.number("vpp", split.vpp);
+    merger.text("schedule", std::string(to_string(split.schedule)));
+    if (!split.stage_blocks.empty()) merger.numbers("stage_blocks", split.stage_blocks);
+    merger.flag("sequence_parallel", split.sequence_parallel);
+    merger.flag("async_tp", split.async_tp);
+    merger.text("context", std::string(to_string(split.context)));
+    merger.text("recompute", std::string(to_string(split.recompute)));
+    merger.number("zero", split.zero);
+    merger.flag("zero_keep", split.zero_keep);
+    merger.number("prefetch", split.prefetch);
+    merger.flag("reshard_after_forward", split.reshard_after_forward);
+    merger.flag("overlap_parameter_gather", split.overlap_parameter_gather);
+}
+
 Node merged_plan(const Experiment& point, const Node& document) {
     const Node* const written = document.find("plan");
     const Node plan = written == nullptr ? Node{} : *written;
@@ -63,22 +94,11 @@ Node merged_plan(const Experiment& point, const Node& document) {
     merger.text("bucket", exact_text(point.plan.bucket));
     merger.text("first_bucket", exact_text(point.plan.first_bucket));
     merger.flag("overlap", point.plan.overlap);
-    Merger sizes(plan, {std::string(default_origin), 0, 0});
-    const std::array<std::pair<std::string_view, int>, 5> extents{{{"tp", point.plan.tp},
-                                                                   {"pp", point.plan.pp},
-                                                                   {"cp", point.plan.cp},
-                                                                   {"ep", point.plan.ep},
-                                                                   {"zero", point.plan.zero}}};
-    for (const auto& [key, value] : extents)
-        merger.node(key, Node::make_scalar(fmt::format("{}", value), sizes.place(key)));
+    merger.otherwise({std::string(default_origin), 0, 0});
+    merge_extents(merger, point.plan);
+    merge_split(merger, point.plan.split);
     if (point.plan.microbatch > 0) merger.number("microbatch", point.plan.microbatch);
     return merger.take();
-}
-
-Node merged_ranks(const Experiment& point, const Location& where) {
-    std::vector<Node> items;
-    for (const int ranks : point.ranks) items.push_back(Node::make_scalar(fmt::format("{}", ranks), where));
-    return Node::make_sequence(std::move(items), where);
 }
 
 Node merged_input(const InputPipeline& input, const Node& written) {
@@ -112,14 +132,14 @@ Node merged_point(const Experiment& point, const Node& document) {
     Merger merger(document, {std::string(model_origin), 0, 0});
     merger.same("model");
     merger.same("machine");
-    merger.node("ranks", merged_ranks(point, merger.place("ranks")));
+    merger.numbers("ranks", point.ranks);
     merger.text("precision", std::string(to_string(point.precision)));
     merger.same("framework");
     if (point.is_strong_scaling())
         merger.number("global_batch", point.batch.global);
     else
         merger.number("batch_per_rank", point.batch.per_rank);
-    merger.number("accumulation", point.batch.accumulation);
+    if (point.batch.accumulation) merger.number("accumulation", *point.batch.accumulation);
     merger.text("optimizer", std::string(to_string(point.optimizer)));
     merger.node("plan", merged_plan(point, document));
     if (point.input) merger.node("input", merged_input(*point.input, *document.find("input")));

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/error.hpp"
 #include "experiment/defaults.hpp"
 #include "experiment/keys.hpp"
@@ -15,15 +17,43 @@ namespace {
 constexpr int max_steps = 1'000'000'000;
 constexpr int max_threads = 65'536;
 
-/// Every rank count of the list has to make a plan.
+/// What speaks against the plan of one world. Which ranks share a node is known where a machine is: a world counts as
+/// one node here.
+std::vector<std::string> refusals_of(const Experiment& experiment, int ranks, std::string_view& key) {
+    try {
+        const plan::Plan made =
+            plan::make_plan(experiment.plan, experiment.batch, experiment.optimizer, {ranks, ranks});
+        key = "plan";
+        return plan::plan_refusals(made, experiment.model);
+    } catch (const InputError& failure) {
+        key = experiment.is_strong_scaling() ? "global_batch" : "batch_per_rank";
+        return {failure.what()};
+    }
+}
+
+/// Every rank count of the list has to make a plan that suits the model. What is the same in all worlds is said once.
 void check_worlds(config::Object& object, const Experiment& experiment) {
-    const std::string_view key = experiment.is_strong_scaling() ? "global_batch" : "batch_per_rank";
+    struct Refusal {
+        std::string_view key;
+        std::string reason;
+        std::vector<int> ranks;
+    };
+    std::vector<Refusal> refusals;
     for (const int ranks : experiment.ranks) {
-        try {
-            experiment.plan_for(ranks);
-        } catch (const InputError& failure) {
-            object.error(key, fmt::format("with ranks={}: {}", ranks, failure.what()));
+        std::string_view key;
+        for (auto& reason : refusals_of(experiment, ranks, key)) {
+            const auto known = std::ranges::find(refusals, reason, &Refusal::reason);
+            if (known == refusals.end())
+                refusals.push_back({key, std::move(reason), {ranks}});
+            else
+                known->ranks.push_back(ranks);
         }
+    }
+    for (const Refusal& refusal : refusals) {
+        const bool is_general = refusal.key == "plan" && refusal.ranks.size() == experiment.ranks.size();
+        object.error(refusal.key, is_general ? refusal.reason
+                                             : fmt::format("with ranks={}: {}", fmt::join(refusal.ranks, ", "),
+                                                           refusal.reason));
     }
 }
 

@@ -67,7 +67,7 @@ threads_per_rank: 3
     EXPECT_EQ(point.seed, 42U);
     EXPECT_EQ(point.optimizer, plan::Optimizer::sgd_momentum);
     EXPECT_EQ(point.threads_per_rank, 3);
-    const plan::Plan plan = point.plan_for(2);
+    const plan::Plan plan = point.plan_for({2, 2});
     EXPECT_EQ(plan.micro_batch, 8);  // 64 / (2 replicas x 4 passes)
     EXPECT_EQ(plan.global_batch(), 64);
 }
@@ -113,7 +113,7 @@ TEST_F(LoadExperiment, a_list_of_one_is_a_value) {
         load("model: [resnet50]\nbatch_per_rank: [8]\nframework: [pytorch-ddp]\naccumulation: [2]\n").points;
     ASSERT_EQ(points.size(), 1U);
     EXPECT_EQ(points[0].label, "");
-    EXPECT_EQ(points[0].plan_for(1).micro_batch, 4);
+    EXPECT_EQ(points[0].plan_for({1, 1}).micro_batch, 4);
 }
 
 TEST_F(LoadExperiment, the_default_optimizer_follows_the_model_of_each_point) {
@@ -160,7 +160,7 @@ TEST_F(LoadExperiment, every_shipped_experiment_loads) {
         ++count;
         const auto loaded = load_experiment(entry.path(), {}, data());
         for (const auto& point : loaded.points)
-            for (const int ranks : point.ranks) EXPECT_EQ(point.plan_for(ranks).mesh.dp, ranks) << entry.path();
+            for (const int ranks : point.ranks) EXPECT_EQ(point.plan_for({ranks, ranks}).mesh.dp, ranks) << entry.path();
     }
     EXPECT_GE(count, 5);
 }
