@@ -15,8 +15,8 @@ struct ListAxis {
     std::vector<config::Node> values;
 };
 
-/// The lists of the keys that may have them (plan.stage_blocks is one value, a list), in the order in which points are numbered (the last varies fastest). Empty
-/// lists, lists in lists and values given twice go to `diagnostics`.
+/// The lists of the keys that may have them (plan.stage_blocks is one value, a list), in the order in which points are
+/// numbered (the last varies fastest). Empty lists, lists in lists and values given twice go to `diagnostics`.
 std::vector<ListAxis> find_axes(const config::Node& document, config::Diagnostics& diagnostics);
 
 /// Product of the lengths, at most SIZE_MAX.

@@ -51,9 +51,9 @@ void check_worlds(config::Object& object, const Experiment& experiment) {
     }
     for (const Refusal& refusal : refusals) {
         const bool is_general = refusal.key == "plan" && refusal.ranks.size() == experiment.ranks.size();
-        object.error(refusal.key, is_general ? refusal.reason
-                                             : fmt::format("with ranks={}: {}", fmt::join(refusal.ranks, ", "),
-                                                           refusal.reason));
+        object.error(refusal.key,
+                     is_general ? refusal.reason
+                                : fmt::format("with ranks={}: {}", fmt::join(refusal.ranks, ", "), refusal.reason));
     }
 }
 

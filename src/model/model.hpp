@@ -27,6 +27,7 @@ struct Model {
     std::vector<Input> inputs;
     std::vector<Layer> layers;          ///< in an order in which every input comes before its use; the last is the loss
     std::vector<Parameter> parameters;  ///< each once, tied ones too, in order of first use
+    std::int64_t lora_rank = 0;         ///< of its low-rank adapters; 0: it has none
     std::vector<std::string> sources;
     std::filesystem::path file;
 

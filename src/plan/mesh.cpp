@@ -11,8 +11,7 @@ namespace lockstep::plan {
 
 namespace {
 
-constexpr std::array<Axis, 6> axes_in_rank_order{Axis::tp, Axis::cp,      Axis::ep,
-                                                 Axis::dp, Axis::replica, Axis::pp};
+constexpr std::array<Axis, 6> axes_in_rank_order{Axis::tp, Axis::cp, Axis::ep, Axis::dp, Axis::replica, Axis::pp};
 
 }  // namespace
 
