@@ -80,7 +80,8 @@ Seconds compute_time(const machine::Machine& machine, const step::StepGraph& gra
         return std::visit(roofline, *compute) + machine.calibration.kernel_overhead;
     if (const auto* copy = std::get_if<step::Copy>(&op.kind))
         return copy_time(roofline, *copy) + machine.calibration.kernel_overhead;
-    if (std::holds_alternative<step::HostSync>(op.kind)) return Seconds{0};
+    if (std::holds_alternative<step::HostSync>(op.kind) || std::holds_alternative<step::StreamWait>(op.kind))
+        return Seconds{0};
     throw LogicError("the compute time of a communication op was asked for: " + op.name);
 }
 

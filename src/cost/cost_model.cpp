@@ -29,11 +29,15 @@ step::CommunicationTime CostModel::communication(const step::StepGraph& graph, c
 
 Wires CostModel::wires(const step::StepGraph& graph, const step::Communicator& communicator, int rank) const {
     const plan::Mesh& m = graph.mesh;
-    const WireKey key{{m.tp, m.cp, m.ep, m.dp, m.pp}, rank, communicator.axes};
+    const WireKey key{{m.tp, m.cp, m.ep, m.dp, m.replica, m.pp}, rank, communicator.axes, communicator.stages};
     const std::lock_guard lock(mutex_);
     const auto known = wires_.find(key);
     if (known != wires_.end()) return known->second;
-    return wires_.emplace(key, find_wires(machine_, placement_, m.group(rank, communicator.axes))).first->second;
+    const std::vector<int> ranks = step::members(m, communicator, rank);
+    // Ranks that lie alike on their nodes have the same wires: rings are searched once for all of them.
+    const auto [alike, is_new] = wires_of_pattern_.try_emplace(placing_of(placement_, ranks));
+    if (is_new) alike->second = find_wires(machine_, placement_, ranks);
+    return wires_.emplace(key, alike->second).first->second;
 }
 
 /// Messages of a group go at the same time: sends and receives use different directions of the wires, those of one

@@ -30,8 +30,8 @@ public:
     const machine::Machine& machine() const { return machine_; }
 
 private:
-    using Extents = std::array<int, 5>;
-    using WireKey = std::tuple<Extents, int, std::vector<plan::Axis>>;  ///< mesh, rank, axes
+    using Extents = std::array<int, 6>;
+    using WireKey = std::tuple<Extents, int, std::vector<plan::Axis>, std::vector<int>>;  ///< mesh, rank, axes, stages
 
     Wires wires(const step::StepGraph& graph, const step::Communicator& communicator, int rank) const;
     step::CommunicationTime messages(const step::StepGraph& graph, int rank, const step::P2PGroup& group) const;
@@ -39,6 +39,7 @@ private:
     machine::Machine machine_;
     machine::Placement placement_;
     mutable std::mutex mutex_;
+    mutable std::map<Placing, Wires> wires_of_pattern_;
     mutable std::map<WireKey, Wires> wires_;  ///< searching for rings takes long; each communicator is searched once
 };
 

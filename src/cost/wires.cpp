@@ -57,6 +57,18 @@ double seconds_per_pair_byte(const machine::Topology& topology, const std::vecto
     return longest;
 }
 
+struct Extremes {
+    std::vector<int> fullest, emptiest;  ///< local indices
+    int nodes = 0;
+};
+
+Extremes extremes_of(const machine::Placement& placement, const std::vector<int>& ranks) {
+    const auto locals = locals_by_node(placement, ranks);
+    const auto by_size = [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); };
+    return {std::max_element(locals.begin(), locals.end(), by_size)->second,
+            std::min_element(locals.begin(), locals.end(), by_size)->second, static_cast<int>(locals.size())};
+}
+
 }  // namespace
 
 Bandwidth network_share(const machine::Machine& machine, const machine::Placement& placement, int local_ranks) {
@@ -74,14 +86,17 @@ Bandwidth network_share(const machine::Machine& machine, const machine::Placemen
     return pcie.value > 0 ? std::min(share, pcie) : share;
 }
 
+Placing placing_of(const machine::Placement& placement, const std::vector<int>& ranks) {
+    const Extremes extremes = extremes_of(placement, ranks);
+    return {extremes.fullest, static_cast<int>(extremes.emptiest.size()), extremes.nodes,
+            static_cast<int>(ranks.size())};
+}
+
 Wires find_wires(const machine::Machine& machine, const machine::Placement& placement, const std::vector<int>& ranks) {
-    const auto locals = locals_by_node(placement, ranks);
-    const auto by_size = [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); };
-    const std::vector<int>& fullest = std::max_element(locals.begin(), locals.end(), by_size)->second;
-    const std::vector<int>& emptiest = std::min_element(locals.begin(), locals.end(), by_size)->second;
+    const auto [fullest, emptiest, nodes] = extremes_of(placement, ranks);
     Wires wires;
     wires.ranks = static_cast<int>(ranks.size());
-    wires.nodes = static_cast<int>(locals.size());
+    wires.nodes = nodes;
     wires.local_ranks = static_cast<int>(fullest.size());
     if (fullest.size() > 1) {
         wires.channels = machine::find_rings(machine.node, fullest).total();

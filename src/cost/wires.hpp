@@ -1,6 +1,7 @@
 // What carries the traffic of a communicator on a machine: its channels in the node, its share of the network.
 #pragma once
 
+#include <tuple>
 #include <vector>
 
 #include "machine/machine.hpp"
@@ -27,5 +28,10 @@ Wires find_wires(const machine::Machine& machine, const machine::Placement& plac
 
 /// The share of the network one rank has when all ranks of its node send. Throws as find_wires.
 Bandwidth network_share(const machine::Machine& machine, const machine::Placement& placement, int local_ranks);
+
+/// How ranks lie on their nodes: the local indices of the fullest node, the count on the emptiest, nodes and ranks.
+/// Ranks with equal placings have equal wires.
+using Placing = std::tuple<std::vector<int>, int, int, int>;
+Placing placing_of(const machine::Placement& placement, const std::vector<int>& ranks);
 
 }  // namespace lockstep::cost

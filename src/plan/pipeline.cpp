@@ -16,7 +16,8 @@ using Kind = PipelineSlot::Kind;
 std::vector<PipelineSlot> all_forward_first(int micro_batches) {
     std::vector<PipelineSlot> order;
     for (int m = 0; m < micro_batches; ++m) order.push_back({Kind::forward, 0, m});
-    for (int m = micro_batches - 1; m >= 0; --m) order.push_back({Kind::backward, 0, m});
+    // In the order they went forward (as PyTorch does): sums over micro-batches begin with the first.
+    for (int m = 0; m < micro_batches; ++m) order.push_back({Kind::backward, 0, m});
     return order;
 }
 

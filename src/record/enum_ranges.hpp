@@ -18,7 +18,10 @@ constexpr plan::AttentionAlgorithm last_choice(plan::AttentionAlgorithm) { retur
 constexpr step::Phase last_choice(step::Phase) { return step::Phase::optimizer; }
 constexpr step::Pass last_choice(step::Pass) { return step::Pass::backward_weights; }
 constexpr step::Gemm::Transpose last_choice(step::Gemm::Transpose) { return step::Gemm::Transpose::yes; }
-constexpr step::Elementwise::Kind last_choice(step::Elementwise::Kind) { return step::Elementwise::Kind::add_rows; }
+constexpr step::Elementwise::Kind last_choice(step::Elementwise::Kind) { return step::Elementwise::Kind::add_bias; }
+constexpr step::Attention::Part last_choice(step::Attention::Part) { return step::Attention::Part::ring; }
+constexpr step::SoftmaxLoss::Part last_choice(step::SoftmaxLoss::Part) { return step::SoftmaxLoss::Part::finish; }
+constexpr step::Shard::Order last_choice(step::Shard::Order) { return step::Shard::Order::zigzag; }
 constexpr step::CollectiveKind last_choice(step::CollectiveKind) { return step::CollectiveKind::all_to_all; }
 constexpr step::Reduction last_choice(step::Reduction) { return step::Reduction::max; }
 constexpr step::Copy::Kind last_choice(step::Copy::Kind) { return step::Copy::Kind::device_to_host; }
@@ -28,7 +31,7 @@ constexpr step::Stream::Lane last_choice(step::Stream::Lane) { return step::Stre
 constexpr step::Role last_choice(step::Role) { return step::Role::workspace; }
 constexpr step::Lifetime last_choice(step::Lifetime) { return step::Lifetime::carried; }
 constexpr step::Layout last_choice(step::Layout) { return step::Layout::opaque; }
-constexpr step::Initial::Kind last_choice(step::Initial::Kind) { return step::Initial::Kind::value; }
+constexpr step::Initial::Kind last_choice(step::Initial::Kind) { return step::Initial::Kind::part_of; }
 constexpr Origin last_choice(Origin) { return Origin::predicted; }
 constexpr Status last_choice(Status) { return Status::failed; }
 

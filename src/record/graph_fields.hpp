@@ -19,7 +19,8 @@ void fields(V& v, step::Convolution& x) {
 }
 template <class V>
 void fields(V& v, step::Attention& x) {
-    v("batch", x.batch), v("seq", x.seq), v("heads", x.heads), v("kv_heads", x.kv_heads), v("head_dim", x.head_dim);
+    v("part", x.part), v("ring_step", x.ring_step), v("ring_size", x.ring_size), v("batch", x.batch), v("seq", x.seq),
+        v("heads", x.heads), v("kv_heads", x.kv_heads), v("head_dim", x.head_dim);
     v("causal", x.causal), v("dropout", x.dropout), v("dropout_stream", x.dropout_stream), v("algorithm", x.algorithm),
         v("pass", x.pass);
 }
@@ -34,12 +35,16 @@ void fields(V& v, model::Rotary& x) {
 }
 template <class V>
 void fields(V& v, step::Elementwise& x) {
-    v("function", x.kind), v("count", x.count), v("width", x.width), v("seq", x.seq), v("factor", x.factor),
-        v("rotary", x.rotary);
+    v("function", x.kind), v("count", x.count), v("width", x.width), v("batch", x.batch), v("positions", x.positions),
+        v("factor", x.factor), v("rotary", x.rotary);
 }
 template <class V>
 void fields(V& v, step::ColumnSum& x) {
     v("rows", x.rows), v("columns", x.columns);
+}
+template <class V>
+void fields(V& v, step::PositionSum& x) {
+    v("seq", x.seq), v("batch", x.batch), v("width", x.width), v("positions", x.positions);
 }
 template <class V>
 void fields(V& v, step::Embedding& x) {
@@ -51,7 +56,8 @@ void fields(V& v, step::FirstToken& x) {
 }
 template <class V>
 void fields(V& v, step::SoftmaxLoss& x) {
-    v("rows", x.rows), v("classes", x.classes), v("gradient_scale", x.gradient_scale), v("pass", x.pass);
+    v("part", x.part), v("rows", x.rows), v("classes", x.classes), v("gradient_scale", x.gradient_scale),
+        v("pass", x.pass);
 }
 template <class V>
 void fields(V& v, step::Pool& x) {
@@ -84,6 +90,14 @@ void fields(V& v, step::FoundInf& x) {
     v("count", x.count);
 }
 template <class V>
+void fields(V& v, step::BlockTranspose& x) {
+    v("rows", x.rows), v("blocks", x.blocks), v("width", x.width);
+}
+template <class V>
+void fields(V& v, step::Slice& x) {
+    v("rows", x.rows), v("width", x.width), v("first", x.first), v("kept", x.kept), v("pass", x.pass);
+}
+template <class V>
 void fields(V&, step::UpdateLossScale&) {}
 template <class V>
 void fields(V& v, step::Collective& x) {
@@ -96,7 +110,7 @@ void fields(V& v, step::Peer& x) {
 }
 template <class V>
 void fields(V& v, step::Message& x) {
-    v("peer", x.peer), v("tensor", x.tensor), v("tag", x.tag);
+    v("peer", x.peer), v("tensor", x.tensor), v("tag", x.tag), v("micro_batch_offset", x.micro_batch_offset);
 }
 template <class V>
 void fields(V& v, step::P2PGroup& x) {
@@ -110,6 +124,8 @@ template <class V>
 void fields(V& v, step::HostSync& x) {
     v("reason", x.reason);
 }
+template <class V>
+void fields(V&, step::StreamWait&) {}
 template <class V>
 void fields(V& v, step::Write& x) {
     v("tensor", x.tensor), v("access", x.access);
@@ -126,8 +142,12 @@ void fields(V& v, step::Op& x) {
     v("is_last_micro_batch_only", x.is_last_micro_batch_only);
 }
 template <class V>
+void fields(V& v, step::RingPart& x) {
+    v("axis", x.axis), v("offset", x.offset);
+}
+template <class V>
 void fields(V& v, step::View& x) {
-    v("of", x.of), v("first_element", x.first_element);
+    v("of", x.of), v("first_element", x.first_element), v("ring", x.ring);
 }
 template <class V>
 void fields(V& v, step::Initial& x) {
@@ -135,17 +155,18 @@ void fields(V& v, step::Initial& x) {
 }
 template <class V>
 void fields(V& v, step::Shard& x) {
-    v("dimension", x.dimension), v("axis", x.axis);
+    v("dimension", x.dimension), v("axis", x.axis), v("order", x.order);
 }
 template <class V>
 void fields(V& v, step::Tensor& x) {
     v("name", x.name), v("shape", x.shape.extents), v("shards", x.shards), v("dtype", x.dtype), v("role", x.role),
         v("lifetime", x.lifetime);
-    v("layout", x.layout), v("view", x.view), v("initial", x.initial), v("slots", x.slots);
+    v("layout", x.layout), v("view", x.view), v("initial", x.initial), v("slots", x.slots), v("parameter", x.parameter),
+        v("part_of", x.part_of);
 }
 template <class V>
 void fields(V& v, step::Communicator& x) {
-    v("name", x.name), v("axes", x.axes), v("size", x.size);
+    v("name", x.name), v("axes", x.axes), v("size", x.size), v("stages", x.stages);
 }
 template <class V>
 void fields(V& v, step::Block& x) {
@@ -162,7 +183,7 @@ void fields(V& v, step::RankClass& x) {
 }
 template <class V>
 void fields(V& v, plan::Mesh& x) {
-    v("tp", x.tp), v("cp", x.cp), v("ep", x.ep), v("dp", x.dp), v("pp", x.pp);
+    v("tp", x.tp), v("cp", x.cp), v("ep", x.ep), v("dp", x.dp), v("replica", x.replica), v("pp", x.pp);
 }
 template <class V>
 void fields(V& v, machine::Placement& x) {
@@ -197,6 +218,10 @@ constexpr const char* tag(const step::Reorder*) { return "reorder"; }
 constexpr const char* tag(const step::Cast*) { return "cast"; }
 constexpr const char* tag(const step::Fill*) { return "fill"; }
 constexpr const char* tag(const step::FoundInf*) { return "found_inf"; }
+constexpr const char* tag(const step::PositionSum*) { return "position_sum"; }
+constexpr const char* tag(const step::BlockTranspose*) { return "block_transpose"; }
+constexpr const char* tag(const step::Slice*) { return "slice"; }
+constexpr const char* tag(const step::StreamWait*) { return "stream_wait"; }
 constexpr const char* tag(const step::UpdateLossScale*) { return "update_loss_scale"; }
 constexpr const char* tag(const step::Collective*) { return "collective"; }
 constexpr const char* tag(const step::P2PGroup*) { return "p2p_group"; }

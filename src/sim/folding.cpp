@@ -7,9 +7,10 @@
 namespace lockstep::sim {
 
 std::vector<std::int32_t> Folding::groups_of(const plan::Mesh& mesh, int rank,
-                                             const std::vector<plan::Axis>& axes) const {
+                                             const step::Communicator& communicator) const {
     std::vector<std::int32_t> result;
-    for (int member : mesh.group(rank, axes)) result.push_back(group_of_rank[static_cast<std::size_t>(member)]);
+    for (int member : step::members(mesh, communicator, rank))
+        result.push_back(group_of_rank[static_cast<std::size_t>(member)]);
     std::sort(result.begin(), result.end());
     result.erase(std::unique(result.begin(), result.end()), result.end());
     return result;

@@ -19,8 +19,8 @@ struct Folding {
     std::vector<RankGroup> groups;
     std::vector<std::int32_t> group_of_rank;
 
-    /// The groups that the members of `rank`'s communicator over `axes` belong to, ascending, each once.
-    std::vector<std::int32_t> groups_of(const plan::Mesh& mesh, int rank, const std::vector<plan::Axis>& axes) const;
+    /// The groups that the members of `rank`'s communicator belong to, ascending, each once.
+    std::vector<std::int32_t> groups_of(const plan::Mesh& mesh, int rank, const step::Communicator& communicator) const;
 };
 
 /// One group for each pipeline stage: on equal devices and links, ranks of a stage do the same at the same time.

@@ -45,8 +45,9 @@ Matching::Matching(const step::StepGraph& graph, const Folding& folding, const s
             if (const auto* c = std::get_if<step::Collective>(&t.op->kind)) {
                 std::int32_t& meeting = meeting_at_[place({actor, t.stream}, c->communicator)];
                 if (meeting >= 0) continue;
-                const auto& axes = graph.communicators[c->communicator.index()].axes;
-                const MeetingKey key{c->communicator.value, t.stream, folding.groups_of(graph.mesh, rank, axes)};
+                const step::Communicator& communicator = graph.communicators[c->communicator.index()];
+                const MeetingKey key{c->communicator.value, t.stream,
+                                     folding.groups_of(graph.mesh, rank, communicator)};
                 meeting = number_of(meetings, key);
                 meetings_.resize(meetings.size());
                 meetings_[static_cast<std::size_t>(meeting)].expected =

@@ -1,48 +1,39 @@
 #include "step/backward_ops.hpp"
 
-#include "step/layer_ops.hpp"
+#include "step/attention_ops.hpp"
 #include "step/parameter_gradients.hpp"
+#include "step/recompute.hpp"
+#include "step/tensor_parallel.hpp"
 
 namespace lockstep::step {
+
+using plan::Spread;
+using plan::WeightSplit;
 
 namespace {
 
 /// Appends the backward ops of one layer whose output gradient is complete.
-struct Backward {
-    Assembly& a;
-    const model::Layer& layer;
-    LayerTensors& mine;
-    model::LayerId id;
+struct Backward : LayerStep {
+    using LayerStep::LayerStep;
 
     TensorId dy() const { return mine.gradient; }
-    TensorId working(std::size_t slot) const { return a.parameters[layer.parameters[slot].index()].working; }
-    bool trains(std::size_t slot) const { return has_gradient(a, layer, slot); }
-    bool input_needs_gradient(std::size_t slot = 0) const {
-        const model::LayerId from = layer.inputs[slot];
-        return from.is_valid() && a.layers[from.index()].needs_gradient;
-    }
+    bool trains(std::size_t slot) const { return has_gradient(*this, slot); }
+    bool input_needs_gradient(std::size_t slot = 0) const { return a.gradient_of_source(chunk, id, slot) != nullptr; }
+    TensorId new_input_gradient() const { return a.add_like(layer.name + ".input_gradient", mine.source); }
 
-    void emit(const char* what, Compute op, std::vector<TensorId> in, std::vector<Write> out) const {
-        a.graph.add_op(layer.name + "." + what, std::move(op), std::move(in), std::move(out), id);
-    }
-    TensorId new_input_gradient() const {
-        return a.add_activation(layer.name + ".input_gradient", layer.input, a.activation());
-    }
     /// Hands a gradient to the layer in an input slot; a second one is added to what is there.
     void give(std::size_t slot, TensorId gradient) const {
-        if (!input_needs_gradient(slot)) return;
-        const model::LayerId from = layer.inputs[slot];
-        TensorId& sum = a.layers[from.index()].gradient;
-        if (!sum.is_valid()) {
-            sum = gradient;
+        TensorId* sum = a.gradient_of_source(chunk, id, slot);
+        if (sum == nullptr) return;
+        if (!sum->is_valid()) {
+            *sum = gradient;
             return;
         }
-        const model::Layer& source = a.model().layer(from);
-        const TensorId total = a.add_activation(layer.name + ".gradient_sum", source.output, a.activation());
+        const TensorId total = a.add_like(layer.name + ".gradient_sum", gradient);
         Elementwise add;
         add.count = a.graph.tensor(total).elements();
-        emit("add_gradient", add, {sum, gradient}, {{total, Access::overwrite}});
-        sum = total;
+        emit("add_gradient", Compute{add}, {*sum, gradient}, {{total, Access::overwrite}});
+        *sum = total;
     }
     void emit_data(Compute op, std::vector<TensorId> in) const {
         if (!input_needs_gradient()) return;
@@ -51,25 +42,30 @@ struct Backward {
         give(0, dx);
     }
     void emit_elementwise(Elementwise::Kind kind, std::vector<TensorId> in) const {
-        emit_data(elementwise_of(a, layer, kind), std::move(in));
+        const TensorId sized = kind == Elementwise::Kind::gated_backward ? mine.input : in[0];
+        emit_data(elementwise_of(a, layer, sized, kind), std::move(in));
     }
-    Write contribution(std::size_t slot) const { return next_contribution(a, layer.parameters[slot]); }
-    void done(std::size_t slot) const { contribution_done(a, layer.parameters[slot]); }
+    Write contribution(std::size_t slot) const { return next_contribution(*this, slot); }
+    void done(std::size_t slot) const { contribution_done(*this, slot); }
+    /// The output's gradient over the whole sequence.
+    TensorId whole_dy() const {
+        return split().output == Spread::sequence ? gather_sequence(a, layer.name + ".gradient_gather", dy(), id)
+                                                  : dy();
+    }
 
     /// dw in the kernel's own order, and the reorder that makes it a gradient.
     void emit_packed_weights(const Convolution& op, std::vector<Write> bias) const {
-        Tensor packed = a.graph.tensor(working(0));
-        packed.name = layer.name + ".packed_gradient";
+        const TensorId dw = a.add_like(layer.name + ".packed_gradient", working(0));
+        Tensor& packed = a.graph.graph().tensors[dw.index()];
         packed.role = Role::workspace;
         packed.lifetime = Lifetime::micro_batch;
         packed.layout = Layout::opaque;
-        packed.initial = {};
+        packed.parameter = {};
         const Reorder reorder{packed.elements(), op};
-        const TensorId dw = a.graph.add(std::move(packed));
         std::vector<Write> out{{dw, Access::overwrite}};
         out.insert(out.end(), bias.begin(), bias.end());
-        emit("backward_weights", op, {dy(), mine.input}, std::move(out));
-        emit("reorder_gradient", reorder, {dw}, {contribution(0)});
+        emit("backward_weights", Compute{op}, {dy(), mine.input}, std::move(out));
+        emit("reorder_gradient", Compute{reorder}, {dw}, {contribution(0)});
     }
     void operator()(const model::Convolution&) const {
         emit_data(convolution_of(a, layer, Pass::backward_data),
@@ -83,32 +79,46 @@ struct Backward {
         } else {
             std::vector<Write> out{contribution(0)};
             out.insert(out.end(), bias.begin(), bias.end());
-            emit("backward_weights", op, {dy(), mine.input}, std::move(out));
+            emit("backward_weights", Compute{op}, {dy(), mine.input}, std::move(out));
         }
         if (trains(1)) done(1);
         done(0);
     }
     void operator()(const model::Linear&) const {
-        emit_data(linear_backward_data(a, layer), {dy(), working(0)});
-        const Gemm op = linear_backward_weights(a, layer);
+        const bool is_rows = split().weights == WeightSplit::rows;
+        const TensorId gradient = is_rows ? whole_dy() : dy();
+        const TensorId x = whole_input(a, chunk, id, "regather");
+        emit_linear_data(gradient);
         if (trains(1)) {
-            emit("backward_bias", ColumnSum{op.k, op.m}, {dy()}, {contribution(1)});
+            // A bias behind the sum over tp sees the rows of the output.
+            const Tensor& rows = a.graph.tensor(dy());
+            emit("backward_bias", Compute{ColumnSum{rows_of(rows), rows.shape.back()}}, {dy()}, {contribution(1)});
             done(1);
         }
         if (trains(0)) {
-            emit("backward_weights", op, {dy(), mine.input}, {contribution(0)});
+            emit("backward_weights", Compute{linear_backward_weights(a, gradient, x)}, {gradient, x},
+                 {contribution(0)});
             done(0);
         }
+    }
+    void emit_linear_data(TensorId gradient) const {
+        if (!input_needs_gradient()) return;
+        const Gemm op = linear_backward_data(a, gradient, working(0));
+        if (split().weights != WeightSplit::columns) return emit_data(op, {gradient, working(0)});
+        const TensorId sums = a.add_like(layer.name + ".input_gradient.sums", mine.input);
+        emit("backward_data", Compute{op}, {gradient, working(0)}, {{sums, Access::overwrite}});
+        give(0, reduce_sums(a, layer.name + ".input_gradient", sums, a.splits[layer.inputs[0].index()].output, id));
     }
     /// A frozen parameter's gradient comes out of the kernel all the same.
     Write contribution_or_scratch(std::size_t slot) const {
         if (trains(slot)) return contribution(slot);
-        Tensor scratch = a.graph.tensor(working(slot));
-        scratch.name = a.parameter(layer.parameters[slot]).name + ".unused_gradient";
+        const TensorId id_of_scratch =
+            a.add_like(a.parameter(layer.parameters[slot]).name + ".unused_gradient", working(slot));
+        Tensor& scratch = a.graph.graph().tensors[id_of_scratch.index()];
         scratch.role = Role::workspace;
         scratch.lifetime = Lifetime::micro_batch;
-        scratch.initial = {};
-        return {a.graph.add(std::move(scratch)), Access::overwrite};
+        scratch.parameter = {};
+        return {id_of_scratch, Access::overwrite};
     }
     void operator()(const model::Norm&) const {
         const TensorId dx = new_input_gradient();
@@ -116,7 +126,7 @@ struct Backward {
         in.insert(in.end(), mine.saved.begin(), mine.saved.end());
         std::vector<Write> out{{dx, Access::overwrite}};
         for (std::size_t slot = 0; slot < layer.parameters.size(); ++slot) out.push_back(contribution_or_scratch(slot));
-        emit("backward", norm_of(a, layer, Pass::backward_data), std::move(in), std::move(out));
+        emit("backward", Compute{norm_of(a, layer, mine.input, Pass::backward_data)}, std::move(in), std::move(out));
         give(0, dx);
         for (std::size_t slot = layer.parameters.size(); slot-- > 0;)
             if (trains(slot)) done(slot);
@@ -144,32 +154,26 @@ struct Backward {
     }
     void operator()(const model::Dropout& dropout) const {
         if (dropout.probability == 0) return give(0, dy());
-        emit_data(dropout_of(a, layer, Pass::backward_data), {dy(), mine.saved[0]});
+        emit_data(dropout_of(a, layer, dy(), Pass::backward_data), {dy(), mine.saved[0]});
     }
     void operator()(const model::Embedding&) const {
         if (!trains(0)) return;
-        emit("backward_weights", embedding_of(a, layer, Pass::backward_weights), {dy(), mine.input}, {contribution(0)});
+        const TensorId gradient = split().weights == WeightSplit::vocabulary ? whole_dy() : dy();
+        emit("backward_weights", Compute{embedding_of(a, mine.input, working(0), Pass::backward_weights)},
+             {gradient, mine.input}, {contribution(0)});
         done(0);
     }
     void operator()(const model::PositionEmbedding& p) const {
         give(0, dy());
         if (!trains(0)) return;
-        Write write = contribution(0);
-        const std::int64_t used = layer.output.elements();
-        const std::int64_t all = p.positions * p.hidden;
-        if (used != all) {
-            const TensorId table = write.tensor;
-            write.tensor = a.graph.add_view(layer.name + ".used_gradient", table, 0, layer.output, Layout::row_major);
-            const TensorId rest = a.graph.add_view(layer.name + ".unused_gradient", table, used,
-                                                   {p.positions - layer.output[0], p.hidden}, Layout::row_major);
-            emit("clear_unused", Fill{all - used, 0}, {}, {{rest, Access::overwrite}});
-        }
-        emit("backward_weights", ColumnSum{a.batch(), used}, {dy()}, {write});
+        const Tensor& rows = a.graph.tensor(dy());
+        const PositionSum sum{rows.shape[0], rows.shape[1], rows.shape[2], p.positions};
+        emit("backward_weights", Compute{sum}, {dy()}, {contribution(0)});
         done(0);
     }
     void operator()(const model::Rotary&) const { emit_elementwise(Elementwise::Kind::rotary_backward, {dy()}); }
     void operator()(const model::Attention&) const {
-        emit_data(attention_of(a, layer, Pass::backward_data), {dy(), mine.input, mine.output, mine.saved[0]});
+        if (input_needs_gradient()) give(0, add_attention_backward(*this));
     }
     void operator()(const model::Flatten&) const {
         if (!input_needs_gradient()) return;
@@ -182,19 +186,63 @@ struct Backward {
     void operator()(const model::SoftmaxLoss&) const {
         std::vector<TensorId> in{mine.input, a.labels, mine.saved[0]};
         if (a.loss_scale.is_valid()) in.push_back(a.loss_scale);
-        emit_data(softmax_loss_of(a, layer, Pass::backward_data), std::move(in));
+        emit_data(softmax_loss_of(a, mine.input, Pass::backward_data), std::move(in));
     }
+};
+
+/// Blocks of the model in the order of the backward pass.
+std::vector<int> blocks_backward(const Assembly& a, const Chunk& chunk) {
+    std::vector<int> blocks;
+    for (auto id = chunk.layers.rbegin(); id != chunk.layers.rend(); ++id) {
+        const int block = a.layer(*id).repeat_group;
+        if (block >= 0 && (blocks.empty() || blocks.back() != block)) blocks.push_back(block);
+    }
+    return blocks;
+}
+
+/// What happens before the first backward op of each block: its parameters are fetched, its forward pass is repeated.
+class BlockEntry {
+public:
+    BlockEntry(Assembly& a, Chunk& chunk) : a_(a), chunk_(chunk), blocks_(blocks_backward(a, chunk)) {
+        gathers_ = a.zero() == 3 && !keeps_parameters(a) && a.split().reshard_after_forward;
+        if (gathers_) gather_unit(a, chunk, -1, "backward");
+    }
+    void enter(int block) {
+        if (block < 0 || block == current_) return;
+        current_ = block;
+        ++entered_;
+        while (gathers_ && fetched_ < blocks_.size() &&
+               fetched_ < entered_ + static_cast<std::size_t>(a_.split().prefetch))
+            gather_unit(a_, chunk_, blocks_[fetched_++], "backward");
+        if (a_.split().recompute == plan::Recompute::full) recompute_block(a_, chunk_, block);
+    }
+
+private:
+    Assembly& a_;
+    Chunk& chunk_;
+    std::vector<int> blocks_;
+    bool gathers_ = false;
+    int current_ = -1;
+    std::size_t entered_ = 0, fetched_ = 0;
 };
 
 }  // namespace
 
-void add_backward(Assembly& a) {
-    for (std::size_t i = a.layers.size(); i-- > 0;) {
-        const model::Layer& layer = a.model().layers[i];
-        const bool is_loss = i + 1 == a.layers.size();
-        if (!a.layers[i].needs_gradient || (!is_loss && !a.layers[i].gradient.is_valid())) continue;
-        std::visit(Backward{a, layer, a.layers[i], model::LayerId{static_cast<std::int32_t>(i)}}, layer.kind);
+void add_backward(Assembly& a, Chunk& chunk) {
+    BlockEntry entry(a, chunk);
+    chunk.gathered.clear();
+    if (chunk.leaving.is_valid()) a.layers[chunk.leaving.index()].gradient = chunk.received_gradient;
+    for (auto id = chunk.layers.rbegin(); id != chunk.layers.rend(); ++id) {
+        const model::Layer& layer = a.layer(*id);
+        const LayerTensors& mine = a.layers[id->index()];
+        const bool is_loss = std::holds_alternative<model::SoftmaxLoss>(layer.kind);
+        if (!mine.needs_gradient || (!is_loss && !mine.gradient.is_valid())) continue;
+        entry.enter(layer.repeat_group);
+        if (a.split().recompute == plan::Recompute::selective && std::holds_alternative<model::Attention>(layer.kind))
+            recompute_layer(a, chunk, *id);
+        std::visit(Backward(a, chunk, *id), layer.kind);
     }
+    finish_pass(a, chunk);
 }
 
 }  // namespace lockstep::step

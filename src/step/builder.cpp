@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 #include "base/error.hpp"
 #include "step/backward_ops.hpp"
+#include "step/chunks.hpp"
 #include "step/forward_ops.hpp"
 #include "step/model_tensors.hpp"
 #include "step/optimizer_ops.hpp"
@@ -15,72 +18,85 @@ namespace {
 
 void check_input(const BuildInput& input) {
     const plan::Plan& plan = input.plan;
-    const plan::Mesh& mesh = plan.mesh;
     parameter_dtype(input.precision);
-    if (mesh.tp != 1 || mesh.pp != 1 || mesh.cp != 1 || mesh.ep != 1)
-        throw InputError(fmt::format(
-            "a step of tp={} pp={} cp={} ep={} can't be built (this version splits over dp only); use 1 for each",
-            mesh.tp, mesh.pp, mesh.cp, mesh.ep));
-    if (mesh.dp < 1 || plan.micro_batch < 1 || plan.accumulation < 1)
-        throw InputError(fmt::format("dp {}, micro-batch {} and accumulation {} must be at least 1", mesh.dp,
-                                     plan.micro_batch, plan.accumulation));
-    if (input.placement.ranks != mesh.ranks())
-        throw InputError(fmt::format("the plan has {} ranks but they are placed as {}; place them all", mesh.ranks(),
-                                     input.placement.ranks));
+    plan::check_plan(plan, input.model);
+    if (input.placement.ranks != plan.mesh.ranks())
+        throw InputError(fmt::format("the plan has {} ranks but they are placed as {}; place them all",
+                                     plan.mesh.ranks(), input.placement.ranks));
     const auto& layers = input.model.layers;
     if (layers.empty() || !std::holds_alternative<model::SoftmaxLoss>(layers.back().kind))
         throw InputError(
             fmt::format("model {} doesn't end in a loss; make softmax_loss its last layer", input.model.name));
+    if (input.precision == Precision::fp16_amp && plan.split.zero == 3)
+        throw InputError(
+            "zero: 3 with fp16-amp isn't built (its gathers would carry fp32 parameters); use bf16 or zero: 2");
 }
 
-/// The blocks of a step in which everything is on one stage.
-struct Blocks {
-    BlockId input, weights, forward, backward, gradient_sync, optimizer;
+/// Blocks of one stage and of one chunk have plain names where there is but one.
+class Blocks {
+public:
+    explicit Blocks(Assembly& a) : a_(a) {}
+    BlockId open(const Chunk& chunk, const char* what, Phase phase) {
+        return open(a_.chunks.size() == 1 ? what : fmt::format("chunk{}.{}", chunk.number, what), phase);
+    }
+    BlockId open(int stage, const char* what, Phase phase) {
+        return open(a_.mesh().pp == 1 ? what : fmt::format("stage{}.{}", stage, what), phase);
+    }
+
+private:
+    BlockId open(const std::string& name, Phase phase) {
+        const BlockId block = a_.graph.add_block(name, phase);
+        a_.graph.open(block);
+        return block;
+    }
+    Assembly& a_;
 };
 
-Blocks fill_blocks(Assembly& a) {
-    Blocks blocks;
-    GraphWriter& graph = a.graph;
-    auto open = [&](const char* name, Phase phase) {
-        const BlockId block = graph.add_block(name, phase);
-        graph.open(block);
-        return block;
-    };
-    mark_gradient_flow(a);
-    blocks.input = make_inputs(a);
-    make_parameters(a);
-    make_loss_scale(a);
-    blocks.weights = open("weights", Phase::forward);
-    cast_working_copies(a);
-    pack_weights(a);
-    make_buckets(a);
-    make_gradients(a);
-    blocks.forward = open("forward", Phase::forward);
-    add_forward(a);
-    blocks.backward = open("backward", Phase::backward);
-    add_backward(a);
-    blocks.gradient_sync = open("gradient_sync", Phase::gradient_sync);
-    finish_buckets(a);
-    blocks.optimizer = open("optimizer", Phase::optimizer);
-    add_optimizer(a);
-    return blocks;
+/// Everything of a chunk that exists before its ops.
+void make_tensors(Assembly& a, Chunk& chunk) {
+    make_inputs(a, chunk);
+    make_boundary_tensors(a, chunk);
+    layout_groups(a, chunk);
+    make_parameter_storage(a, chunk);
+    make_parameters(a, chunk);
 }
 
-/// Weights once, then every micro-batch's input, forward and backward, then what happens once at the end.
-Program make_program(const Assembly& a, const Blocks& blocks) {
-    Program program;
-    auto issue = [&](BlockId block, int micro_batch) {
-        if (block.is_valid() && !a.graph.is_empty(block)) program.issues.push_back({block, micro_batch, 0});
-    };
-    issue(blocks.weights, 0);
-    for (int m = 0; m < a.passes(); ++m) {
-        issue(blocks.input, m);
-        issue(blocks.forward, m);
-        issue(blocks.backward, m);
+/// What happens once a step before the passes: casts, packed weights, parameters that are kept for all passes.
+void fill_weights(Assembly& a, int stage) {
+    cast_working_copies(a, stage);
+    for (Chunk& chunk : a.chunks) {
+        if (chunk.stage != stage) continue;
+        pack_weights(a, chunk);
+        if (a.zero() != 3 || !keeps_parameters(a)) continue;
+        std::set<int> units;
+        for (const model::LayerId id : chunk.layers)
+            if (units.insert(a.layer(id).repeat_group).second) gather_unit(a, chunk, a.layer(id).repeat_group, "once");
     }
-    issue(blocks.gradient_sync, a.passes() - 1);
-    issue(blocks.optimizer, a.passes() - 1);
-    return program;
+}
+
+StageBlocks fill_blocks(Assembly& a, int stage) {
+    Blocks blocks(a);
+    StageBlocks made;
+    for (Chunk& chunk : a.chunks)
+        if (chunk.stage == stage) make_tensors(a, chunk);
+    made.weights = blocks.open(stage, "weights", Phase::forward);
+    fill_weights(a, stage);
+    for (Chunk& chunk : a.chunks) {
+        if (chunk.stage != stage) continue;
+        make_gradient_storage(a, chunk);
+        make_gradients(a, chunk);
+        chunk.forward = blocks.open(chunk, "forward", Phase::forward);
+        add_forward(a, chunk);
+        chunk.backward = blocks.open(chunk, "backward", Phase::backward);
+        add_backward(a, chunk);
+        assign_slots(a, chunk);
+    }
+    made.gradient_sync = blocks.open(stage, "gradient_sync", Phase::gradient_sync);
+    for (Chunk& chunk : a.chunks)
+        if (chunk.stage == stage) finish_groups(a, chunk);
+    made.optimizer = blocks.open(stage, "optimizer", Phase::optimizer);
+    add_optimizer(a, stage);
+    return made;
 }
 
 void describe(const BuildInput& input, StepGraph& graph) {
@@ -95,7 +111,7 @@ void describe(const BuildInput& input, StepGraph& graph) {
     graph.seed = input.seed;
     graph.run_ahead = input.framework.run_ahead;
     graph.is_blocking_launch = input.framework.launch == plan::Launch::blocking;
-    const double samples = static_cast<double>(plan.micro_batch) * plan.accumulation;
+    const double samples = static_cast<double>(plan.global_batch()) / plan.mesh.ranks();
     graph.model_flops = Flops{2.0 * 3.0 * static_cast<double>(model::forward_multiply_adds(input.model)) * samples};
 }
 
@@ -105,10 +121,21 @@ StepGraph build_step(const BuildInput& input) {
     check_input(input);
     Assembly a(input);
     describe(input, a.graph.graph());
-    const Blocks blocks = fill_blocks(a);
+    make_chunks(a);
+    mark_gradient_flow(a);
+    make_loss_scale(a);
+    const int stages = input.plan.mesh.pp;
+    std::vector<StageBlocks> blocks;
+    for (int stage = 0; stage < stages; ++stage) blocks.push_back(fill_blocks(a, stage));
     StepGraph& graph = a.graph.graph();
-    graph.classes.push_back({"all", make_program(a, blocks), input.plan.mesh.ranks(), 0});
-    graph.class_of_stage = {RankClassId{0}};
+    for (int stage = 0; stage < stages; ++stage) {
+        plan::Coordinates first;
+        first.pp = stage;
+        graph.classes.push_back({stages == 1 ? "all" : fmt::format("stage {}", stage),
+                                 make_program(a, stage, blocks[static_cast<std::size_t>(stage)]),
+                                 input.plan.mesh.ranks() / stages, input.plan.mesh.rank(first)});
+        graph.class_of_stage.push_back(RankClassId{stage});
+    }
     graph.loss = a.loss;
     return a.graph.take();
 }

@@ -66,14 +66,14 @@ void check_shards(const StepGraph& graph, const Tensor& tensor) {
             throw InputError(fmt::format("tensor {} of shape {} is split along dimension {}; it has none such",
                                          tensor.name, to_string(tensor.shape), shard.dimension));
         if (shard.order != Shard::Order::zigzag || graph.mesh.extent(shard.axis) == 1) continue;
-        const bool is_split_on =
-            std::any_of(tensor.shards.begin() + static_cast<std::ptrdiff_t>(i) + 1, tensor.shards.end(),
-                        [&](const Shard& later) { return later.dimension == shard.dimension; });
-        if (is_split_on || tensor.shape[static_cast<std::size_t>(shard.dimension)] % 2 != 0)
+        std::int64_t held = tensor.shape[static_cast<std::size_t>(shard.dimension)];
+        for (std::size_t later = i + 1; later < tensor.shards.size(); ++later)
+            if (tensor.shards[later].dimension == shard.dimension) held *= graph.mesh.extent(tensor.shards[later].axis);
+        if (held % 2 != 0)
             throw InputError(
-                fmt::format("tensor {} of shape {} is split in zigzag along dimension {}; the zigzag must "
-                            "be the last split of a dimension, of even extent",
-                            tensor.name, to_string(tensor.shape), shard.dimension));
+                fmt::format("tensor {} of shape {} is split in zigzag along dimension {} into parts of {}; a part must "
+                            "be of even extent",
+                            tensor.name, to_string(tensor.shape), shard.dimension, held));
     }
 }
 

@@ -34,11 +34,15 @@ public:
     /// Ops go to this block from now on.
     void open(BlockId block) { open_ = block; }
     BlockId open_block() const { return open_; }
+    const Block& block(BlockId id) const { return graph_.block(id); }
     bool is_empty(BlockId block) const { return graph_.block(block).ops.empty(); }
     /// Appends an op on the compute stream of the open block's phase; fills flops, bytes, math type and host time.
     Op& add_op(std::string name, OpKind kind, std::vector<TensorId> in, std::vector<Write> out, model::LayerId layer);
     /// The same on another stream.
     Op& add_op_on(StreamId stream, std::string name, OpKind kind, std::vector<TensorId> in, std::vector<Write> out);
+
+    /// Appends an op as it is to the open block.
+    Op& append(Op op) { return graph_.blocks[open_.index()].ops.emplace_back(std::move(op)); }
 
     StepGraph& graph() { return graph_; }
     /// Numbers the ops of all blocks and gives the graph away.

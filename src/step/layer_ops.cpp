@@ -6,15 +6,6 @@
 
 namespace lockstep::step {
 
-namespace {
-
-/// Rows of [micro-batch, ..., width].
-std::int64_t rows_of(const Assembly& a, const Shape& per_sample) {
-    return a.batch() * (per_sample.elements() / per_sample.back());
-}
-
-}  // namespace
-
 Convolution convolution_of(const Assembly& a, const model::Layer& layer, Pass pass) {
     const auto& c = std::get<model::Convolution>(layer.kind);
     return {.n = a.batch(),
@@ -29,28 +20,14 @@ Convolution convolution_of(const Assembly& a, const model::Layer& layer, Pass pa
             .pass = pass};
 }
 
-Attention attention_of(const Assembly& a, const model::Layer& layer, Pass pass) {
-    const auto& t = std::get<model::Attention>(layer.kind);
-    return {.batch = a.batch(),
-            .seq = layer.input[0],
-            .heads = t.heads,
-            .kv_heads = t.kv_heads,
-            .head_dim = t.head_dim,
-            .causal = t.causal,
-            .dropout = t.dropout,
-            .dropout_stream = random_stream(layer.name),
-            .algorithm = a.input.framework.attention,
-            .pass = pass};
-}
-
-Norm norm_of(const Assembly& a, const model::Layer& layer, Pass pass) {
+Norm norm_of(const Assembly& a, const model::Layer& layer, TensorId x, Pass pass) {
     const auto& n = std::get<model::Norm>(layer.kind);
     Norm op{.kind = n.kind, .features = n.features, .epsilon = n.epsilon, .pass = pass};
     if (n.kind == model::Norm::Kind::batch) {
         op.rows = a.batch();
         op.spatial = layer.input.elements() / n.features;
     } else {
-        op.rows = rows_of(a, layer.input);
+        op.rows = rows_of(a.graph.tensor(x));
     }
     return op;
 }
@@ -76,63 +53,81 @@ Pool pool_of(const Assembly& a, const model::Layer& layer, Pass pass) {
     return op;
 }
 
-Dropout dropout_of(const Assembly& a, const model::Layer& layer, Pass pass) {
-    return {.count = a.batch() * layer.output.elements(),
+Dropout dropout_of(const Assembly& a, const model::Layer& layer, TensorId x, Pass pass) {
+    return {.count = a.graph.tensor(x).elements(),
             .probability = std::get<model::Dropout>(layer.kind).probability,
             .stream = random_stream(layer.name),
             .pass = pass};
 }
 
-Embedding embedding_of(const Assembly& a, const model::Layer& layer, Pass pass) {
-    const auto& e = std::get<model::Embedding>(layer.kind);
-    return {.tokens = a.batch() * layer.input.elements(), .vocab = e.vocab, .hidden = e.hidden, .pass = pass};
+Embedding embedding_of(const Assembly& a, TensorId ids, TensorId table, Pass pass) {
+    const Shape& rows = a.graph.tensor(table).shape;
+    return {.tokens = a.graph.tensor(ids).elements(), .vocab = rows[0], .hidden = rows[1], .pass = pass};
 }
 
 FirstToken first_token_of(const Assembly& a, const model::Layer& layer, Pass pass) {
     return {.batch = a.batch(), .seq = layer.input[0], .width = layer.input.back(), .pass = pass};
 }
 
-SoftmaxLoss softmax_loss_of(const Assembly& a, const model::Layer& layer, Pass pass) {
-    const std::int64_t classes = std::get<model::SoftmaxLoss>(layer.kind).classes;
-    const std::int64_t rows = rows_of(a, layer.input);
-    return {.rows = rows,
-            .classes = classes,
-            .gradient_scale = 1.0 / (static_cast<double>(rows) * a.passes()),
-            .pass = pass};
+SoftmaxLoss softmax_loss_of(const Assembly& a, TensorId logits, Pass pass) {
+    const Tensor& tensor = a.graph.tensor(logits);
+    const std::int64_t rows = rows_of(tensor);
+    SoftmaxLoss op;
+    op.rows = rows;
+    op.classes = tensor.shape.back();
+    op.gradient_scale = 1.0 / (static_cast<double>(rows) * a.passes());
+    op.pass = pass;
+    return op;
 }
 
-Elementwise elementwise_of(const Assembly& a, const model::Layer& layer, Elementwise::Kind kind) {
+Elementwise elementwise_of(const Assembly& a, const model::Layer& layer, TensorId x, Elementwise::Kind kind) {
     using Kind = Elementwise::Kind;
+    const Tensor& input = a.graph.tensor(x);
+    const std::int64_t width = input.shape.back();
     Elementwise op;
     op.kind = kind;
-    op.count = a.batch() * layer.output.elements();
-    if (kind == Kind::gated || kind == Kind::gated_backward) op.width = layer.output.back();
-    if (kind == Kind::gated_backward) op.count = a.batch() * layer.input.elements();
-    if (kind == Kind::rotary || kind == Kind::rotary_backward) {
-        op.rotary = std::get<model::Rotary>(layer.kind);
-        op.width = layer.output.back();
-        op.seq = layer.output[0];
-    }
-    if (kind == Kind::add_rows) {
-        op.width = layer.output.back();
-        op.seq = layer.output[0];
+    op.count = input.elements();
+    switch (kind) {
+        case Kind::gated:
+        case Kind::gated_backward:
+            op.width = width / 2;
+            if (kind == Kind::gated) op.count /= 2;
+            break;
+        case Kind::rotary:
+        case Kind::rotary_backward: {
+            op.rotary = std::get<model::Rotary>(layer.kind);
+            const std::int64_t parts = (op.rotary.heads + 2 * op.rotary.kv_heads) * op.rotary.head_dim / width;
+            op.rotary.heads /= parts;
+            op.rotary.kv_heads /= parts;
+            op.width = width;
+            op.batch = a.batch();
+            break;
+        }
+        case Kind::add_positions:
+            op.width = width;
+            op.batch = a.batch();
+            op.positions = std::get<model::PositionEmbedding>(layer.kind).positions;
+            break;
+        case Kind::add_bias: op.width = width; break;
+        default: break;
     }
     return op;
 }
 
-Gemm linear_forward(const Assembly& a, const model::Layer& layer) {
-    const auto& l = std::get<model::Linear>(layer.kind);
-    return {.m = rows_of(a, layer.input), .n = l.out_features, .k = l.in_features, .b = Gemm::Transpose::yes};
+Gemm linear_forward(const Assembly& a, TensorId x, TensorId w) {
+    const Shape& weight = a.graph.tensor(w).shape;
+    return {.m = rows_of(a.graph.tensor(x)), .n = weight[0], .k = weight[1], .b = Gemm::Transpose::yes};
 }
 
-Gemm linear_backward_data(const Assembly& a, const model::Layer& layer) {
-    const auto& l = std::get<model::Linear>(layer.kind);
-    return {.m = rows_of(a, layer.input), .n = l.in_features, .k = l.out_features};
+Gemm linear_backward_data(const Assembly& a, TensorId dy, TensorId w) {
+    const Shape& weight = a.graph.tensor(w).shape;
+    return {.m = rows_of(a.graph.tensor(dy)), .n = weight[1], .k = weight[0]};
 }
 
-Gemm linear_backward_weights(const Assembly& a, const model::Layer& layer) {
-    const auto& l = std::get<model::Linear>(layer.kind);
-    return {.m = l.out_features, .n = l.in_features, .k = rows_of(a, layer.input), .a = Gemm::Transpose::yes};
+Gemm linear_backward_weights(const Assembly& a, TensorId dy, TensorId x) {
+    const Tensor& output = a.graph.tensor(dy);
+    const Tensor& input = a.graph.tensor(x);
+    return {.m = output.shape.back(), .n = input.shape.back(), .k = rows_of(output), .a = Gemm::Transpose::yes};
 }
 
 }  // namespace lockstep::step

@@ -1,26 +1,27 @@
-// Sizes of a layer's ops for one micro-batch.
+// Sizes of a layer's ops for one micro-batch on this rank.
 #pragma once
 
 #include "step/assembly.hpp"
 
 namespace lockstep::step {
 
+/// `x`: the layer's input, `y`: its output; `w`: its weight, as this rank holds them.
 Convolution convolution_of(const Assembly& a, const model::Layer& layer, Pass pass);
-Attention attention_of(const Assembly& a, const model::Layer& layer, Pass pass);
-Norm norm_of(const Assembly& a, const model::Layer& layer, Pass pass);
+Norm norm_of(const Assembly& a, const model::Layer& layer, TensorId x, Pass pass);
 /// Throws InputError for a global pool of an image that is not square.
 Pool pool_of(const Assembly& a, const model::Layer& layer, Pass pass);
-Dropout dropout_of(const Assembly& a, const model::Layer& layer, Pass pass);
-Embedding embedding_of(const Assembly& a, const model::Layer& layer, Pass pass);
+Dropout dropout_of(const Assembly& a, const model::Layer& layer, TensorId x, Pass pass);
+Embedding embedding_of(const Assembly& a, TensorId ids, TensorId table, Pass pass);
 FirstToken first_token_of(const Assembly& a, const model::Layer& layer, Pass pass);
-SoftmaxLoss softmax_loss_of(const Assembly& a, const model::Layer& layer, Pass pass);
-Elementwise elementwise_of(const Assembly& a, const model::Layer& layer, Elementwise::Kind kind);
+SoftmaxLoss softmax_loss_of(const Assembly& a, TensorId logits, Pass pass);
+/// For kinds that keep or halve the width of `x`; rotary by the share of the heads that its width holds.
+Elementwise elementwise_of(const Assembly& a, const model::Layer& layer, TensorId x, Elementwise::Kind kind);
 
 /// y = x W^T (+ b): rows are everything but the last extent.
-Gemm linear_forward(const Assembly& a, const model::Layer& layer);
+Gemm linear_forward(const Assembly& a, TensorId x, TensorId w);
 /// dx = dy W
-Gemm linear_backward_data(const Assembly& a, const model::Layer& layer);
+Gemm linear_backward_data(const Assembly& a, TensorId dy, TensorId w);
 /// dW = dy^T x
-Gemm linear_backward_weights(const Assembly& a, const model::Layer& layer);
+Gemm linear_backward_weights(const Assembly& a, TensorId dy, TensorId x);
 
 }  // namespace lockstep::step

@@ -34,6 +34,7 @@ struct ComputeName {
     std::string_view operator()(const Fill&) const { return "fill"; }
     std::string_view operator()(const FoundInf&) const { return "found_inf"; }
     std::string_view operator()(const BlockTranspose&) const { return "block_transpose"; }
+    std::string_view operator()(const Slice&) const { return "slice"; }
     std::string_view operator()(const UpdateLossScale&) const { return "update_loss_scale"; }
 };
 

@@ -194,13 +194,19 @@ struct FoundInf {
 struct BlockTranspose {
     std::int64_t rows = 0, blocks = 0, width = 0;
 };
+/// Columns `first` to `first + kept` of rows: forward in: x [rows, width]; out: y [rows, kept]. backward_data in: dy;
+/// out: dx, of which it overwrites these columns (update).
+struct Slice {
+    std::int64_t rows = 0, width = 0, first = 0, kept = 0;
+    Pass pass = Pass::forward;
+};
 /// in: found_inf; out (both read and written): loss_scale, growth_tracker fp32 [1] = good steps since the last change;
 /// as PyTorch's GradScaler: halved on overflow, doubled after 2000 good steps.
 struct UpdateLossScale {};
 
 using Compute =
     std::variant<Gemm, Convolution, Attention, Norm, Elementwise, ColumnSum, PositionSum, Embedding, FirstToken,
-                 SoftmaxLoss, Pool, Dropout, OptimizerUpdate, Reorder, Cast, Fill, FoundInf, BlockTranspose,
+                 SoftmaxLoss, Pool, Dropout, OptimizerUpdate, Reorder, Cast, Fill, FoundInf, BlockTranspose, Slice,
                  UpdateLossScale>;
 
 // ---- movement

@@ -98,6 +98,7 @@ struct FlopsOf {
     double operator()(const Fill&) const { return 0; }
     double operator()(const FoundInf& f) const { return real(f.count); }
     double operator()(const BlockTranspose&) const { return 0; }
+    double operator()(const Slice&) const { return 0; }
     double operator()(const UpdateLossScale&) const { return 1; }
 };
 

@@ -14,6 +14,8 @@ DType parameter_dtype(Precision precision) {
     return precision == Precision::bf16 ? DType::bf16 : DType::fp32;
 }
 
+DType gradient_dtype(Precision precision) { return parameter_dtype(precision); }
+
 namespace {
 
 bool is_norm(const model::Parameter& parameter) {
@@ -32,19 +34,17 @@ TensorId add_scalar(Assembly& a, std::string name, Lifetime lifetime, Initial in
 
 }  // namespace
 
-void cast_working_copies(Assembly& a) {
+void cast_working_copies(Assembly& a, int stage) {
     if (a.input.precision != Precision::fp16_amp) return;
-    for (std::size_t i = 0; i < a.parameters.size(); ++i) {
-        const model::Parameter& parameter = a.model().parameters[i];
+    for (auto& [id, tensors] : a.parameters[static_cast<std::size_t>(stage)]) {
+        const model::Parameter& parameter = a.parameter(id);
         if (is_norm(parameter)) continue;
-        Tensor copy = a.graph.tensor(a.parameters[i].parameter);
-        copy.name = parameter.name + ".fp16";
+        tensors.working = a.add_like(parameter.name + ".fp16", tensors.parameter);
+        Tensor& copy = a.graph.graph().tensors[tensors.working.index()];
         copy.dtype = DType::fp16;
         copy.lifetime = Lifetime::step;
-        copy.initial = {};
-        a.parameters[i].working = a.graph.add(std::move(copy));
-        a.graph.add_op(parameter.name + ".cast", Compute{Cast{parameter.elements()}}, {a.parameters[i].parameter},
-                       {{a.parameters[i].working, Access::overwrite}}, model::LayerId{});
+        a.graph.add_op(parameter.name + ".cast", Compute{Cast{copy.elements()}}, {tensors.parameter},
+                       {{tensors.working, Access::overwrite}}, model::LayerId{});
     }
 }
 
@@ -61,6 +61,17 @@ void check_finite(Assembly& a, const std::vector<TensorId>& gradients) {
     for (const TensorId id : gradients) count += a.graph.tensor(id).elements();
     a.graph.add_op("found_inf", Compute{FoundInf{count}}, gradients, {{a.found_inf, Access::overwrite}},
                    model::LayerId{});
+    std::vector<plan::Axis> axes = a.zero() > 0 ? a.shard_axes() : std::vector<plan::Axis>{};
+    for (const plan::Axis axis : {plan::Axis::tp, plan::Axis::pp})
+        if (a.mesh().extent(axis) > 1) axes.push_back(axis);
+    if (!axes.empty()) {
+        const CommunicationLane lane = a.lane("model", axes);
+        Op& op =
+            a.graph.add_op_on(lane.stream, "found_inf.all_reduce",
+                              Collective{CollectiveKind::all_reduce, lane.communicator, Reduction::max, 1, DType::fp32},
+                              {a.found_inf}, {{a.found_inf, Access::update}});
+        op.phase = Phase::optimizer;
+    }
     a.graph.add_op("found_inf.sync", HostSync{HostSync::Reason::found_inf}, {a.found_inf}, {}, model::LayerId{});
 }
 

@@ -185,6 +185,12 @@ struct RulesOf {
         rules.out = {{"found_inf", 1, Type::fp32}};
         return rules;
     }
+    SlotRules operator()(const Slice& s) const {
+        const Slot whole{"x", s.rows * s.width, SlotType::floating};
+        const Slot part{"y", s.rows * s.kept, SlotType::floating};
+        if (s.pass == Pass::forward) return {{whole}, {part}};
+        return {{part}, {whole}};
+    }
     SlotRules operator()(const BlockTranspose& t) const {
         const std::int64_t n = t.rows * t.blocks * t.width;
         return {{{"x", n, Type::any}}, {{"y", n}}};

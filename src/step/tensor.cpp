@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/error.hpp"
 
 namespace lockstep::step {
@@ -41,36 +43,50 @@ Shape global_shape(const Tensor& tensor, const plan::Mesh& mesh) {
     return global;
 }
 
+namespace {
+
+/// The indices from `begin` on of those that runs list one behind the other.
+void take(const std::vector<IndexRun>& from, std::int64_t begin, std::int64_t count, std::vector<IndexRun>& to) {
+    for (const IndexRun& run : from) {
+        const std::int64_t first = std::max(begin, run.local);
+        const std::int64_t last = std::min(begin + count, run.local + run.count);
+        if (first >= last) continue;
+        const std::int64_t local = to.empty() ? 0 : to.back().local + to.back().count;
+        const std::int64_t global = run.global + first - run.local;
+        if (!to.empty() && to.back().global + to.back().count == global)
+            to.back().count += last - first;
+        else
+            to.push_back({local, global, last - first});
+    }
+}
+
+std::vector<IndexRun> part_of(const std::vector<IndexRun>& whole, const Shard& shard, std::int64_t ranks,
+                              std::int64_t mine, const Tensor& tensor) {
+    const std::int64_t extent = whole.back().local + whole.back().count;
+    std::vector<IndexRun> part;
+    if (shard.order == Shard::Order::contiguous || ranks == 1) {
+        take(whole, mine * (extent / ranks), extent / ranks, part);
+        return part;
+    }
+    if (extent % (2 * ranks) != 0)
+        throw LogicError(fmt::format("tensor {} of shape {} is split in zigzag along dimension {} of {} indices",
+                                     tensor.name, to_string(tensor.shape), shard.dimension, extent));
+    const std::int64_t half = extent / (2 * ranks);
+    take(whole, mine * half, half, part);
+    take(whole, (2 * ranks - 1 - mine) * half, half, part);
+    return part;
+}
+
+}  // namespace
+
 std::vector<std::vector<IndexRun>> shard_runs(const Tensor& tensor, const plan::Mesh& mesh, int rank) {
     const plan::Coordinates coordinates = mesh.coordinates(rank);
-    std::vector<std::vector<IndexRun>> runs(tensor.shape.rank());
-    for (std::size_t d = 0; d < runs.size(); ++d) {
-        // Several axes may split one dimension: the first listed is the outermost, so the part's number is mixed radix.
-        std::int64_t part = 0;
-        const Shard* zigzag = nullptr;
-        for (const Shard& shard : tensor.shards) {
-            if (checked_dimension(tensor, shard) != d) continue;
-            if (zigzag)
-                throw LogicError(fmt::format("tensor {} is split on along dimension {} below a zigzag split",
-                                             tensor.name, shard.dimension));
-            if (shard.order == Shard::Order::zigzag && mesh.extent(shard.axis) > 1)
-                zigzag = &shard;
-            else
-                part = part * mesh.extent(shard.axis) + coordinates[shard.axis];
-        }
-        const std::int64_t extent = tensor.shape[d];
-        if (!zigzag) {
-            runs[d] = {{0, part * extent, extent}};
-            continue;
-        }
-        if (extent % 2 != 0)
-            throw LogicError(fmt::format("tensor {} of shape {} is split in zigzag along dimension {} of odd extent",
-                                         tensor.name, to_string(tensor.shape), d));
-        const std::int64_t ranks = mesh.extent(zigzag->axis);
-        const std::int64_t mine = coordinates[zigzag->axis];
-        const std::int64_t begin = part * extent * ranks;
-        const std::int64_t half = extent / 2;
-        runs[d] = {{0, begin + mine * half, half}, {half, begin + (2 * ranks - 1 - mine) * half, half}};
+    const Shape global = global_shape(tensor, mesh);
+    std::vector<std::vector<IndexRun>> runs(global.rank());
+    for (std::size_t d = 0; d < runs.size(); ++d) runs[d] = {{0, 0, global[d]}};
+    for (const Shard& shard : tensor.shards) {
+        std::vector<IndexRun>& mine = runs[checked_dimension(tensor, shard)];
+        mine = part_of(mine, shard, mesh.extent(shard.axis), coordinates[shard.axis], tensor);
     }
     return runs;
 }

@@ -5,7 +5,7 @@
 #include "base/error.hpp"
 #include "graphs.hpp"
 #include "step/check.hpp"
-#include "step/gradient_buckets.hpp"
+#include "step/gradient_groups.hpp"
 
 namespace lockstep::step::test {
 namespace {
