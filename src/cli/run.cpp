@@ -72,7 +72,12 @@ void run_numeric_check(world::World& world, const Prepared& prepared) {
     if (prepared.experiment.precision != Precision::fp32)
         throw InputError("--check=numeric compares in fp32; add --set precision=fp32");
     plan::Plan alone = prepared.experiment.plan_for({world.size(), world.local_size()});
-    alone.accumulation *= alone.mesh.replicas();
+    // Random draws are keyed by an element's place in the global tensor, which has the batch inside the sequence for
+    // tokens; batch norm wants the same images together as the split step.
+    if (prepared.experiment.model.inputs.front().kind == model::Input::Kind::image)
+        alone.accumulation *= alone.mesh.replicas();
+    else
+        alone.micro_batch *= alone.mesh.replicas();
     alone.mesh = {};
     alone.split = {};
     const step::StepGraph unsplit = build_graph(prepared.experiment, alone, {1, 1});

@@ -4,11 +4,12 @@
 
 #include <array>
 #include <cmath>
-#include <cstring>
+#include <map>
 #include <span>
 #include <vector>
 
 #include "base/error.hpp"
+#include "step/parameter_runs.hpp"
 #include "world/agree.hpp"
 
 namespace lockstep::drive {
@@ -29,18 +30,62 @@ OneStep run_one_step(world::World& world, const MakeExecutor& make_executor, con
     return result;
 }
 
-double mean_over_ranks(world::World& world, double value) {
-    world.all_reduce(std::as_writable_bytes(std::span(&value, 1)), world::Number::f64, world::Reduce::sum);
-    return value / world.size();
+/// Mean over the ranks that have a loss: those of the last pipeline stage.
+double mean_loss(world::World& world, double loss) {
+    std::array<double, 2> sums{std::isnan(loss) ? 0 : loss, std::isnan(loss) ? 0.0 : 1.0};
+    world.all_reduce(std::as_writable_bytes(std::span(sums)), world::Number::f64, world::Reduce::sum);
+    return sums[0] / sums[1];
 }
 
-/// Largest difference of a value from the same value on rank 0, over all ranks.
-double spread_over_ranks(world::World& world, const std::vector<float>& values) {
-    std::vector<float> root = values;
-    world.broadcast(std::as_writable_bytes(std::span(root)), 0);
-    double spread = relative_l2(values, root);
-    world.all_reduce(std::as_writable_bytes(std::span(&spread, 1)), world::Number::f64, world::Reduce::max);
-    return spread;
+/// What this rank holds of each parameter's reduced gradient.
+class SplitGradients {
+public:
+    SplitGradients(const step::StepGraph& graph, int rank, step::Executor& executor) {
+        for (const step::TensorId id : step::reduced_gradients_of(graph, graph.rank_class(rank))) {
+            values_.push_back(executor.read(id));
+            for (const step::ParameterRun& run : step::parameter_runs(graph, id, rank))
+                runs_[run.parameter].push_back({run, values_.size() - 1});
+        }
+    }
+    /// Adds the squares of differences and of the reference's values.
+    void compare(model::ParameterId parameter, const std::vector<float>& reference, std::array<double, 2>& sums) const {
+        const auto found = runs_.find(parameter);
+        if (found == runs_.end()) return;
+        for (const auto& [run, tensor] : found->second)
+            for (std::int64_t i = 0; i < run.count; ++i) {
+                const double expected = reference[static_cast<std::size_t>(run.global + i)];
+                const double difference = values_[tensor][static_cast<std::size_t>(run.local + i)] - expected;
+                sums[0] += difference * difference;
+                sums[1] += expected * expected;
+            }
+    }
+    /// Elements held of a parameter.
+    std::int64_t held(model::ParameterId parameter) const {
+        std::int64_t n = 0;
+        if (const auto found = runs_.find(parameter); found != runs_.end())
+            for (const auto& [run, tensor] : found->second) n += run.count;
+        return n;
+    }
+
+private:
+    std::vector<std::vector<float>> values_;
+    std::map<model::ParameterId, std::vector<std::pair<step::ParameterRun, std::size_t>>> runs_;
+};
+
+/// Relative L2 over all ranks that hold a part; every element has to be held somewhere.
+double distance(world::World& world, const SplitGradients& mine, model::ParameterId parameter,
+                std::vector<float> reference, const std::string& name) {
+    world.broadcast(std::as_writable_bytes(std::span(reference)), 0);
+    std::array<double, 2> sums{};
+    mine.compare(parameter, reference, sums);
+    std::int64_t held = mine.held(parameter);
+    world.all_reduce(std::as_writable_bytes(std::span(sums)), world::Number::f64, world::Reduce::sum);
+    world.all_reduce(std::as_writable_bytes(std::span(&held, 1)), world::Number::i64, world::Reduce::sum);
+    const auto elements = static_cast<std::int64_t>(reference.size());
+    if (held < elements || held % elements != 0)
+        throw LogicError(
+            fmt::format("the ranks hold {} elements of the gradient of {}, which has {}", held, name, elements));
+    return sums[1] == 0 ? std::sqrt(sums[0]) : std::sqrt(sums[0] / sums[1]);
 }
 
 void refuse(const std::string& what, double difference, double limit) {
@@ -66,47 +111,37 @@ double relative_l2(const std::vector<float>& a, const std::vector<float>& b) {
 
 NumericReport check_numeric(world::World& world, const MakeExecutor& make_executor, const step::StepGraph& split,
                             const step::StepGraph& unsplit, double limit) {
-    if (split.global_batch != unsplit.global_batch ||
-        split.reduced_gradients.size() != unsplit.reduced_gradients.size())
-        throw LogicError("check_numeric compares graphs of different batches or models");
+    if (split.global_batch != unsplit.global_batch)
+        throw LogicError("check_numeric compares graphs of different batches");
     NumericReport report;
-    report.gradients = split.reduced_gradients.size();
-
     OneStep mine = run_one_step(world, make_executor, split);
-    report.loss_split = mean_over_ranks(world, mine.loss);
-    std::vector<std::vector<float>> gradients;
-    double worst_spread = 0;
-    std::string worst_spread_name;
-    for (const step::TensorId id : split.reduced_gradients) {
-        gradients.push_back(mine.executor->read(id));
-        const double spread = spread_over_ranks(world, gradients.back());
-        if (!(spread <= worst_spread)) {
-            worst_spread = spread;
-            worst_spread_name = split.tensor(id).name;
-        }
-    }
+    report.loss_split = mean_loss(world, mine.loss);
+    const SplitGradients gradients(split, world.rank(), *mine.executor);
     mine.executor.reset();
 
+    const auto alone = world::make_self_world();
+    OneStep reference;
     world::agree(world, [&] {
-        if (!(worst_spread <= limit))
-            refuse("reduced gradient " + worst_spread_name + " between ranks", worst_spread, limit);
-        if (world.rank() != 0) return;
-        const auto alone = world::make_self_world();
-        OneStep reference = run_one_step(*alone, make_executor, unsplit);
-        report.loss_unsplit = reference.loss;
-        const double loss_difference =
-            std::abs(report.loss_split - report.loss_unsplit) / std::abs(report.loss_unsplit);
-        if (!(loss_difference <= limit)) refuse("the loss", loss_difference, limit);
-        for (std::size_t i = 0; i < gradients.size(); ++i) {
-            const double difference = relative_l2(gradients[i], reference.executor->read(unsplit.reduced_gradients[i]));
-            const std::string& name = split.tensor(split.reduced_gradients[i]).name;
-            if (!(difference <= limit)) refuse("reduced gradient " + name, difference, limit);
-            if (difference >= report.worst_relative_l2) {
-                report.worst_relative_l2 = difference;
-                report.worst_gradient = name;
-            }
-        }
+        if (world.rank() == 0) reference = run_one_step(*alone, make_executor, unsplit);
     });
+    report.loss_unsplit = reference.loss;
+    world.broadcast(std::as_writable_bytes(std::span(&report.loss_unsplit, 1)), 0);
+    const double loss_difference = std::abs(report.loss_split - report.loss_unsplit) / std::abs(report.loss_unsplit);
+    if (!(loss_difference <= limit)) refuse("the loss", loss_difference, limit);
+    for (const step::TensorId id : unsplit.reduced_gradients) {
+        const step::Tensor& tensor = unsplit.tensor(id);
+        std::vector<float> values(static_cast<std::size_t>(tensor.elements()));
+        world::agree(world, [&] {
+            if (world.rank() == 0) values = reference.executor->read(id);
+        });
+        const double difference = distance(world, gradients, tensor.parameter, std::move(values), tensor.name);
+        if (!(difference <= limit)) refuse("reduced gradient " + tensor.name, difference, limit);
+        if (difference >= report.worst_relative_l2) {
+            report.worst_relative_l2 = difference;
+            report.worst_gradient = tensor.name;
+        }
+        ++report.gradients;
+    }
     return report;
 }
 

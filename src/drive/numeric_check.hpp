@@ -18,17 +18,16 @@ struct NumericReport {
     double loss_split = 0;
     double loss_unsplit = 0;
     double worst_relative_l2 = 0;
-    std::string worst_gradient;  ///< name of the tensor
+    std::string worst_gradient;  ///< name of the unsplit tensor
     std::size_t gradients = 0;
 };
 
 /// Relative L2 distance |a - b| / |b|; |a| when b is all zero.
 double relative_l2(const std::vector<float>& a, const std::vector<float>& b);
 
-/// Collective. Runs one step of `split` on all ranks and one of `unsplit` (the same global batch in one rank, as
-/// micro-batches of the same size, so that batch norm sees the same samples together) on rank 0. Throws RuntimeError
-/// naming the tensor when the loss or a reduced gradient differs by more than `limit`, or when two ranks disagree on a
-/// reduced gradient.
+/// Collective. Runs one step of `split` on all ranks and one of `unsplit` (the same global batch in one rank) on rank 0,
+/// and compares what the ranks hold of each gradient, every copy of it, with the unsplit one. Throws RuntimeError naming
+/// the tensor when the loss or a reduced gradient differs by more than `limit`.
 NumericReport check_numeric(world::World& world, const MakeExecutor& make_executor, const step::StepGraph& split,
                             const step::StepGraph& unsplit, double limit = 1e-4);
 
