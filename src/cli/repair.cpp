@@ -16,6 +16,11 @@ ExitCode repair(const Parsed& parsed) {
                report.ranks == 1 ? "" : "s");
     if (report.discarded_steps > 0) fmt::print(" ({} more were finished by some ranks only)", report.discarded_steps);
     fmt::print("\n");
+    if (report.leftover_files > 0)
+        fmt::print(
+            "the {} rank files beside {}/run.h5 are what a killed merge left; run.h5 holds all that they hold, "
+            "they can be removed\n",
+            report.leftover_files, folder);
     return ExitCode::ok;
 }
 

@@ -22,6 +22,7 @@ ExitCode show_status(const Parsed& parsed) {
         json.set("ranks_present", state.ranks_present);
         json.set("ranks", state.ranks);
         json.set("merged", state.is_merged);
+        json.set("leftover_rank_files", state.leftover_files);
         fmt::print("{}\n", json.dump());
     } else {
         fmt::print("{}: {}, step {} of {}, {} of {} ranks, {}\n", parsed.words[0],
@@ -30,6 +31,11 @@ ExitCode show_status(const Parsed& parsed) {
         if (is_dead)
             fmt::print("every finished step is there; 'lockstep repair {}' copies them into one file\n",
                        parsed.words[0]);
+        if (state.leftover_files > 0)
+            fmt::print(
+                "a killed merge left {} rank files beside run.h5, which holds all that they hold; they can be "
+                "removed\n",
+                state.leftover_files);
     }
     return ExitCode::ok;
 }

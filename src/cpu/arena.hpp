@@ -8,7 +8,9 @@
 namespace lockstep::cpu {
 
 /// Fresh pages cost microseconds each on virtual machines, so a step must never touch one: memory is mapped once, with
-/// large pages where the system has them, and filled with zeros by the threads that will use it.
+/// large pages where the system has them, and filled with zeros by the threads that will use it. A block of 1 MiB or
+/// more starts on a large page and fills its last one, so that all of it is on large pages and equal blocks have equal
+/// places in the caches, whatever else is mapped.
 class Arena {
 public:
     /// `purpose` is for messages. Throws RuntimeError when the system has not enough memory.

@@ -69,13 +69,13 @@ private:
         return kernel.flops / slowest;
     }
     void measure_compute() {
-        result_.gemm_fp32 = rate(product_kernel(library_, 1024, DType::fp32), Seconds{0.3});
-        if (has_native_bf16()) result_.gemm_bf16 = rate(product_kernel(library_, 1024, DType::bf16), Seconds{0.2});
-        result_.convolution_share = rate(convolution_kernel(library_), Seconds{0.2}) / result_.gemm_fp32;
-        result_.attention_share = rate(attention_kernel(library_), Seconds{0.2}) / result_.gemm_fp32;
+        result_.gemm_fp32 = rate(product_kernel(library_, 1024, DType::fp32), Seconds{0.25});
+        if (has_native_bf16()) result_.gemm_bf16 = rate(product_kernel(library_, 1024, DType::bf16), Seconds{0.15});
+        result_.convolution_share = rate(convolution_kernel(library_), Seconds{0.15}) / result_.gemm_fp32;
+        result_.attention_share = rate(attention_kernel(library_), Seconds{0.15}) / result_.gemm_fp32;
         const BenchmarkKernel stream = streaming_kernel(library_);
         const double slowest =
-            over_ranks(world_, best_run(world_, *stream.kernel, Seconds{0.2}).value, world::Reduce::max);
+            over_ranks(world_, best_run(world_, *stream.kernel, Seconds{0.15}).value, world::Reduce::max);
         result_.memory = stream.bytes / Seconds{slowest};
         measure_overhead();
     }
@@ -98,22 +98,27 @@ private:
         const Arena buffer(large_elements * 4, "the all-reduce benchmark");
         buffer.touch();
         const std::span<std::byte> data{buffer.data(), static_cast<std::size_t>(buffer.bytes())};
-        const Seconds large = mean_all_reduce(data, 6), small = mean_all_reduce(data.first(8), 100);
+        const Seconds large = best_burst(data, Seconds{0.03}), small = best_burst(data.first(8), Seconds{0.005});
         const double n = world_.size();
         result_.all_reduce_bus = Bytes{static_cast<double>(data.size()) * 2 * (n - 1) / n} / large;
         result_.all_reduce_latency = small;
-        measure_slowdown(data, large);
+        measure_slowdown(data);
     }
-    Seconds mean_all_reduce(std::span<std::byte> data, int times) {
-        progressed_all_reduce(world_, data);
-        world_.barrier();
-        const Nanoseconds begin = world::steady_now();
-        for (int i = 0; i < times; ++i) progressed_all_reduce(world_, data);
-        return Seconds{over_ranks(world_, since(begin).value / times, world::Reduce::max)};
+    /// Time of one all-reduce in the quickest of a few bursts: the mean over a burst, because the ranks of one
+    /// all-reduce don't begin and end together.
+    Seconds best_burst(std::span<std::byte> data, Seconds length) {
+        all_reduce_for(data, Seconds{});
+        Seconds best{1e9};
+        for (int i = 0; i < 5; ++i) {
+            world_.barrier();
+            const Nanoseconds begin = world::steady_now();
+            const int times = all_reduce_for(data, length);
+            best = std::min(best, since(begin) / times);
+        }
+        return Seconds{over_ranks(world_, best.value, world::Reduce::max)};
     }
     /// Products on this thread while another repeats the all-reduce.
-    void measure_slowdown(std::span<std::byte> data, Seconds one) {
-        const int times = static_cast<int>(std::clamp(0.4 / one.value, 2.0, 100.0));  // equal on all ranks, as `one` is
+    void measure_slowdown(std::span<std::byte> data) {
         const BenchmarkKernel product = product_kernel(library_, 512, DType::fp32);
         const Seconds alone = best_run(world_, *product.kernel, Seconds{0.1});
         std::atomic<bool> is_done{false};
@@ -121,21 +126,32 @@ private:
         world_.barrier();
         std::thread communication([&] {
             try {
-                for (int i = 0; i < times; ++i) progressed_all_reduce(world_, data);
+                all_reduce_for(data, Seconds{0.3});
             } catch (...) { failure = std::current_exception(); }
             is_done = true;
         });
         const Nanoseconds begin = world::steady_now();
         int runs = 0;
-        while (!is_done) {
+        do {
             product.kernel->run({});
             ++runs;
-        }
+        } while (!is_done);
         const double beside = since(begin).value / runs;
         communication.join();
         if (failure) std::rethrow_exception(failure);
         const double slowdown = std::max(0.0, 1 - alone.value / beside);
         result_.compute_slowdown = over_ranks(world_, slowdown, world::Reduce::max);
+    }
+    /// All-reduces until the first rank finds its time over; how many, the same on all ranks. The number can't be fixed
+    /// beforehand: beside computing threads one takes 2 to 20 times as long as alone.
+    int all_reduce_for(std::span<std::byte> data, Seconds length) {
+        const Nanoseconds begin = world::steady_now();
+        auto* const over = reinterpret_cast<float*>(data.data());  // the sum tells all ranks
+        for (int times = 1;; ++times) {
+            *over = since(begin) < length ? 0.0F : 1.0F;
+            progressed_all_reduce(world_, data);
+            if (*over > 0) return times;
+        }
     }
 
     world::World& world_;

@@ -4,6 +4,7 @@
 #include <fstream>
 
 #include "base/error.hpp"
+#include "config/json.hpp"
 #include "machine/field.hpp"
 #include "machine/host_probe.hpp"
 
@@ -14,28 +15,27 @@ namespace {
 namespace fs = std::filesystem;
 using config::Object;
 
-/// A text in double quotes, so that colons and the like in a CPU's name stay text.
-std::string quoted(const std::string& text) {
-    std::string result = "\"";
-    for (const char c : text) {
-        if (c == '"' || c == '\\') result += '\\';
-        result += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-    }
-    return result + "\"";
-}
+/// A double prints in the fewest digits that read back as it.
+std::string with_unit(double value, const char* unit) { return fmt::format("{} {}", value, unit); }
 
-std::string to_yaml(const HostRates& r, const HostStructure& s) {
-    std::string text = "# Rates of one rank of this host, kept so that it need not be measured before every run.\n";
-    text += fmt::format("host: {{name: {}, cpu: {}, cores: {}}}\n", quoted(s.host_name), quoted(s.cpu_model), s.cores);
-    text += fmt::format("threads_per_rank: {}\nmeasured_ranks: {}\n", r.threads_per_rank, r.measured_ranks);
-    text += fmt::format("gemm_fp32: {} FLOPS\n", r.gemm_fp32.value);
-    if (r.gemm_bf16) text += fmt::format("gemm_bf16: {} FLOPS\n", r.gemm_bf16->value);
-    text += fmt::format("convolution_share: {}\nattention_share: {}\n", r.convolution_share, r.attention_share);
-    text += fmt::format("memory: {} B/s\nop_overhead: {} s\n", r.memory.value, r.op_overhead.value);
-    text += fmt::format("all_reduce_bus: {} B/s\nall_reduce_latency: {} s\n", r.all_reduce_bus.value,
-                        r.all_reduce_latency.value);
-    text += fmt::format("compute_slowdown: {}\n", r.compute_slowdown);
-    return text + fmt::format("when: {}\nhow: {}\n", quoted(r.when), quoted(r.how));
+/// As JSON, which is YAML too: what a text holds stays text.
+config::Json to_json(const HostRates& r, const HostStructure& s) {
+    config::Json json = config::Json::object();
+    json.set("host", config::Json::Object{{"name", s.host_name}, {"cpu", s.cpu_model}, {"cores", s.cores}});
+    json.set("threads_per_rank", r.threads_per_rank);
+    json.set("measured_ranks", r.measured_ranks);
+    json.set("gemm_fp32", with_unit(r.gemm_fp32.value, "FLOPS"));
+    if (r.gemm_bf16) json.set("gemm_bf16", with_unit(r.gemm_bf16->value, "FLOPS"));
+    json.set("convolution_share", r.convolution_share);
+    json.set("attention_share", r.attention_share);
+    json.set("memory", with_unit(r.memory.value, "B/s"));
+    json.set("op_overhead", with_unit(r.op_overhead.value, "s"));
+    json.set("all_reduce_bus", with_unit(r.all_reduce_bus.value, "B/s"));
+    json.set("all_reduce_latency", with_unit(r.all_reduce_latency.value, "s"));
+    json.set("compute_slowdown", r.compute_slowdown);
+    json.set("when", r.when);
+    json.set("how", r.how);
+    return json;
 }
 
 fs::path cache_folder() {
@@ -80,7 +80,7 @@ void write_host_rates(const HostRates& rates, const HostStructure& structure, co
     // Written beside and renamed, so that a reader never sees half a file.
     const fs::path unfinished = file.string() + ".new";
     std::ofstream out(unfinished);
-    out << to_yaml(rates, structure);
+    out << to_json(rates, structure).dump() << '\n';
     out.close();
     if (out) fs::rename(unfinished, file, error);
     if (!out || error)

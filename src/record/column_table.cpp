@@ -88,10 +88,10 @@ void write_columns(hid_t file, const std::string& name, const std::vector<TableC
     }
     const hsize_t count = rows;
     const Handle space(H5Screate_simple(1, &count, nullptr), H5Sclose);
-    const Handle dataset(
-        check(H5Dcreate2(file, name.c_str(), row_type.get(), space.get(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
-              "make " + name, file_name),
-        H5Dclose);
+    const Handle dataset(check(H5Dcreate2(file, name.c_str(), row_type.get(), space.get(), H5P_DEFAULT,
+                                          untimed(H5P_DATASET_CREATE).get(), H5P_DEFAULT),
+                               "make " + name, file_name),
+                         H5Dclose);
     if (rows > 0)
         check(H5Dwrite(dataset.get(), row_type.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, bytes.data()), "write " + name,
               file_name);

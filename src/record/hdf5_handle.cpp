@@ -51,6 +51,12 @@ hid_t check(hid_t result, const std::string& what, const std::string& file, std:
         std::string_view(where.file_name()).substr(std::string_view(where.file_name()).rfind('/') + 1), where.line()));
 }
 
+Handle untimed(hid_t property_class) {
+    Handle creation(H5Pcreate(property_class), H5Pclose);
+    H5Pset_obj_track_times(creation.get(), false);
+    return creation;
+}
+
 std::string library_version() {
     unsigned major = 0;
     unsigned minor = 0;

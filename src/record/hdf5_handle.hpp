@@ -47,6 +47,9 @@ void silence_hdf5();
 hid_t check(hid_t result, const std::string& what, const std::string& file,
             std::source_location where = std::source_location::current());
 
+/// Properties for making a group, dataset or file that doesn't note when it was made: equal runs give equal bytes.
+Handle untimed(hid_t property_class);
+
 /// The most specific reason on HDF5's error stack, with errno when a system call failed.
 std::string hdf5_reason();
 

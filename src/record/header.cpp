@@ -11,9 +11,9 @@ namespace lockstep::record {
 namespace {
 
 Handle make_group(hid_t file, const std::string& name, const std::string& file_name) {
-    return {
-        check(H5Gcreate2(file, name.c_str(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT), "make group " + name, file_name),
-        H5Gclose};
+    return {check(H5Gcreate2(file, name.c_str(), H5P_DEFAULT, untimed(H5P_GROUP_CREATE).get(), H5P_DEFAULT),
+                  "make group " + name, file_name),
+            H5Gclose};
 }
 
 /// One row per op of the graph.

@@ -22,60 +22,76 @@ namespace fs = std::filesystem;
 /// A one-element dataset that may change while readers look.
 Handle make_cell(hid_t file, const char* name, hid_t type, const void* value, const std::string& file_name) {
     const Handle space(H5Screate(H5S_SCALAR), H5Sclose);
-    Handle cell(check(H5Dcreate2(file, name, type, space.get(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
-                      std::string("make ") + name, file_name),
-                H5Dclose);
+    Handle cell(
+        check(H5Dcreate2(file, name, type, space.get(), H5P_DEFAULT, untimed(H5P_DATASET_CREATE).get(), H5P_DEFAULT),
+              std::string("make ") + name, file_name),
+        H5Dclose);
     check(H5Dwrite(cell.get(), type, H5S_ALL, H5S_ALL, H5P_DEFAULT, value), std::string("write ") + name, file_name);
     return cell;
 }
 
-/// A table that grows at its end. Keeps its dataspaces: making them anew costs as much as the writing.
+/// A table that grows at its end, by whole chunks: only then HDF5 has metadata to write. Keeps its dataspaces: making
+/// them anew costs as much as the writing.
 class GrowingTable {
 public:
     GrowingTable() = default;
-    GrowingTable(Handle table, Handle type) : table_(std::move(table)), type_(std::move(type)) {
-        const hsize_t none = 0;
-        const hsize_t unlimited = H5S_UNLIMITED;
-        in_file_ = {H5Screate_simple(1, &none, &unlimited), H5Sclose};
-        in_memory_ = {H5Screate_simple(1, &none, &unlimited), H5Sclose};
+    GrowingTable(Handle table, Handle type, hsize_t rows_per_chunk)
+        : table_(std::move(table)), type_(std::move(type)), rows_per_chunk_(rows_per_chunk) {
+        in_file_ = {H5Screate_simple(1, &extent_, &unlimited), H5Sclose};
+        in_memory_ = {H5Screate_simple(1, &extent_, &unlimited), H5Sclose};
     }
 
     hid_t id() const { return table_.get(); }
     hsize_t rows() const { return rows_; }
 
-    /// Writes rows after those that are kept, and flushes; a later write overwrites them unless `keep` was called.
+    /// Writes rows after those that are kept; a later write overwrites them unless `keep` was called.
     void write(const void* rows, hsize_t count, const std::string& file_name) {
         if (count == 0) return;
-        const hsize_t after = rows_ + count;
-        const hsize_t unlimited = H5S_UNLIMITED;
-        check(H5Dset_extent(table_.get(), &after), "grow a table", file_name);
-        check(H5Sset_extent_simple(in_file_.get(), 1, &after, &unlimited), "see a table's size", file_name);
+        make_room(rows_ + count, file_name);
         check(H5Sselect_hyperslab(in_file_.get(), H5S_SELECT_SET, &rows_, nullptr, &count, nullptr), "select rows",
               file_name);
         check(H5Sset_extent_simple(in_memory_.get(), 1, &count, &unlimited), "select rows", file_name);
         check(H5Dwrite(table_.get(), type_.get(), in_memory_.get(), in_file_.get(), H5P_DEFAULT, rows), "write rows",
               file_name);
-        check(H5Dflush(table_.get()), "flush a table", file_name);
     }
     void keep(hsize_t count) { rows_ += count; }
-    void close() {
+    /// Cuts off the rows that were never kept.
+    void close(const std::string& file_name) {
+        if (extent_ > rows_) check(H5Dset_extent(table_.get(), &rows_), "cut a table", file_name);
         for (Handle* handle : {&table_, &type_, &in_file_, &in_memory_}) handle->reset();
     }
 
 private:
+    void make_room(hsize_t rows, const std::string& file_name) {
+        if (rows <= extent_) return;
+        const hsize_t grown = (rows + rows_per_chunk_ - 1) / rows_per_chunk_ * rows_per_chunk_;
+        check(H5Dset_extent(table_.get(), &grown), "grow a table", file_name);
+        check(H5Dflush(table_.get()), "flush a table", file_name);
+        check(H5Sset_extent_simple(in_file_.get(), 1, &grown, &unlimited), "see a table's size", file_name);
+        extent_ = grown;
+    }
+
+    static constexpr hsize_t unlimited = H5S_UNLIMITED;
     Handle table_, type_, in_file_, in_memory_;
+    hsize_t rows_per_chunk_ = 1;
+    hsize_t extent_ = 0;
     hsize_t rows_ = 0;
 };
 
+/// In the file when it returns: the file's writes of data are not buffered.
 void write_cell(const Handle& cell, hid_t type, const void* value, const char* what, const std::string& file_name) {
     check(H5Dwrite(cell.get(), type, H5S_ALL, H5S_ALL, H5P_DEFAULT, value), std::string("write ") + what, file_name);
-    check(H5Dflush(cell.get()), std::string("flush ") + what, file_name);
 }
 
 Handle create_file(const fs::path& path) {
     const Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
     H5Pset_libver_bounds(access.get(), H5F_LIBVER_V110, H5F_LIBVER_V110);
-    return {check(H5Fcreate(path.c_str(), H5F_ACC_EXCL, H5P_DEFAULT, access.get()), "make the file", path.string()),
+    // What a cache of no size can't hold is written where it belongs, at once. (Starting SWMR opens all tables anew,
+    // with the file's settings and not their own.)
+    H5Pset_cache(access.get(), 0, 0, 0, 1.0);
+    H5Pset_sieve_buf_size(access.get(), 0);
+    return {check(H5Fcreate(path.c_str(), H5F_ACC_EXCL, untimed(H5P_FILE_CREATE).get(), access.get()), "make the file",
+                  path.string()),
             H5Fclose};
 }
 
@@ -124,9 +140,12 @@ LiveWriter::LiveWriter(const fs::path& path, const RunDescription& run, const Ra
         const hid_t file = s.file.get();
         write_header(file, run, {rank}, graph, s.name);
         mark_writer(file, s.name);
-        s.events = {make_table(file, "/events", event_type(kinds).get(), live_events_per_chunk, 0, s.name),
-                    event_type(kinds)};
-        s.steps = {make_table(file, "/steps", step_type().get(), live_steps_per_chunk, 0, s.name), step_type()};
+        const EventRow no_event{.step = no_step};
+        const StepRow no_row{.step = no_step};
+        s.events = {make_live_table(file, "/events", event_type(kinds).get(), live_events_per_chunk, &no_event, s.name),
+                    event_type(kinds), live_events_per_chunk};
+        s.steps = {make_live_table(file, "/steps", step_type().get(), live_steps_per_chunk, &no_row, s.name),
+                   step_type(), live_steps_per_chunk};
         write_row_units(s.events.id(), s.steps.id(), s.name);
         s.status_type = record::status_type();
         const std::int64_t none = 0;
@@ -154,8 +173,7 @@ void LiveWriter::append(const step::StepRecord& step) {
     s.rows.clear();
     if (step.step % s.record_every == 0)
         for (const auto& span : step.spans) s.rows.push_back(event_row(step, span, s.ops));
-    const StepRow row =
-        step_row(step, static_cast<std::int64_t>(s.events.rows()), static_cast<std::int64_t>(s.rows.size()));
+    const StepRow row = step_row(step, static_cast<std::int64_t>(s.events.rows()), s.rows);
     // Data first, then the watermark: a reader that sees step n counted finds all of it.
     s.events.write(s.rows.data(), s.rows.size(), s.name);
     s.steps.write(&row, 1, s.name);
@@ -176,8 +194,8 @@ std::int64_t LiveWriter::steps_written() const { return static_cast<std::int64_t
 void LiveWriter::close() {
     silence_hdf5();
     State& s = *state_;
-    s.events.close();
-    s.steps.close();
+    s.events.close(s.name);
+    s.steps.close(s.name);
     for (Handle* handle : {&s.complete, &s.status, &s.status_type}) handle->reset();
     check(H5Fflush(s.file.get(), H5F_SCOPE_GLOBAL), "write the file's end", s.name);
     s.file.reset();

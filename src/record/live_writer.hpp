@@ -11,8 +11,16 @@
 
 namespace lockstep::record {
 
-/// One serial HDF5 file, SWMR, compound tables /events and /steps, uncompressed; after each step the data
-/// are flushed, then the watermark /steps_complete. The file gets its name when it can be read. Not thread safe.
+/// One serial HDF5 file, SWMR, compound tables /events and /steps, uncompressed. The tables grow by whole chunks, whose
+/// rows have step -1 until they are written; closing cuts those off. A step is three writes past HDF5's caches: its
+/// events, its row of /steps, then the watermark /steps_complete, the number of steps that are whole; HDF5's own
+/// metadata are flushed only when a table grows. The file gets its name when it can be read. Not thread safe.
+///
+/// Measured for 300 events of 64 bytes a step on ext4, two busy cores, medians of 3 interleaved runs. Flushing whole
+/// chunks (1024 rows) at each step: 31 us, mean of all but the slowest hundredth 57 us. As it is, by rows of a chunk:
+/// 512 55/47, 1024 13/32, 2048 13/27, 4096 13/24, 16384 13/20, 65536 17/18 us. A chunk of 4096 is 256 KiB, the least
+/// size of a file.
+///
 /// Methods throw RuntimeError (disk full, folder gone, locking refused) naming file and remedy.
 class LiveWriter {
 public:

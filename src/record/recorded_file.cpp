@@ -10,6 +10,7 @@
 #include "record/field_text.hpp"
 #include "record/graph_text.hpp"
 #include "record/run_fields.hpp"
+#include "record/seal.hpp"
 #include "record/writer_mark.hpp"
 
 namespace lockstep::record {
@@ -65,6 +66,8 @@ void RecordedFile::refuse(const std::string& what) const {
 bool RecordedFile::open() {
     std::error_code error;
     if (!std::filesystem::is_regular_file(path_, error)) throw InputError(fmt::format("{}: no such file", name_));
+    seal_ = read_seal(path_);
+    if (seal_ == Seal::broken) refuse("not a readable HDF5 file (cut or changed since it was written)");
     file_ = {H5Fopen(name_.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose};
     // A file that this process itself is writing opens normally, as one more handle of it.
     unsigned intent = 0;
@@ -92,7 +95,7 @@ void RecordedFile::require_open() {
     open();
     events_ = open_table(file_.get(), "/events");
     const auto rows = rows_of(events_.get());
-    // A live table only grows.
+    // What was finished when it was opened stays.
     if (!rows || *rows < event_rows_) refuse("its events are gone");
 }
 
@@ -124,6 +127,7 @@ void RecordedFile::read_description() {
             refuse("it describes an impossible rank");
     }
     is_merged_ = read_integer(file_.get(), merged_attribute).value_or(0) == 1;
+    if (is_merged_ && seal_ == Seal::none) refuse("a merged file without its first page");
     if (ranks_.empty() || (!is_merged_ && ranks_.size() > 1)) refuse("it describes no rank, or more than one");
     if (run_.ranks < 1 || run_.record_every < 1 || run_.planned_steps < 0 || run_.global_batch < 1)
         refuse("its description is impossible");
@@ -159,6 +163,9 @@ void RecordedFile::read_steps() {
         }
     }
     if (is_merged_ && step_count() != complete) refuse("its watermark and its steps disagree");
+    event_rows_ = 0;
+    for (const StepRow& row : steps_)
+        event_rows_ = std::max(event_rows_, static_cast<hsize_t>(row.first_event + row.events));
 }
 
 void RecordedFile::check_row(const StepRow& row) const {
@@ -167,7 +174,9 @@ void RecordedFile::check_row(const StepRow& row) const {
     const bool in_order = is_merged_
                               ? row.step == next || (!is_first && row.step == next - 1 && row.rank > steps_.back().rank)
                               : row.step == next && row.rank == ranks_.front().rank;
-    if (!in_order) refuse(fmt::format("its steps are out of order (step {} of rank {})", row.step, row.rank));
+    if (!in_order)
+        refuse(fmt::format("its steps are out of order (step {} of rank {} in place of step {})", row.step, row.rank,
+                           next));
     const bool is_inside = row.first_event >= 0 && row.events >= 0 && row.events <= most_events_of_a_step &&
                            static_cast<hsize_t>(row.first_event) + static_cast<hsize_t>(row.events) <= event_rows_;
     if (!is_inside) refuse(fmt::format("the events of step {} are outside the table", row.step));
@@ -183,13 +192,18 @@ step::StepGraph RecordedFile::read_graph() {
 }
 
 void RecordedFile::read_events(const StepRow& row, const step::StepGraph& graph) {
-    buffer_.resize(static_cast<std::size_t>(row.events));
-    if (row.events == 0) return;
-    require_open();
-    if (!event_row_) event_row_ = event_type(op_kinds(graph));
-    if (!read_rows(events_.get(), event_row_.get(), static_cast<hsize_t>(row.first_event), buffer_.size(),
-                   buffer_.data()))
-        refuse(fmt::format("the events of step {} can't be read ({})", row.step, hdf5_reason()));
+    buffer_.assign(static_cast<std::size_t>(row.events), EventRow{});
+    if (!buffer_.empty()) {
+        require_open();
+        if (!event_row_) event_row_ = event_type(op_kinds(graph));
+        if (!read_rows(events_.get(), event_row_.get(), static_cast<hsize_t>(row.first_event), buffer_.size(),
+                       buffer_.data()))
+            refuse(fmt::format("the events of step {} can't be read ({})", row.step, hdf5_reason()));
+    }
+    check_events(row, graph);
+}
+
+void RecordedFile::check_events(const StepRow& row, const step::StepGraph& graph) const {
     const auto ops = graph.op_count();
     const auto streams = static_cast<std::int32_t>(graph.streams.size());
     for (const EventRow& event : buffer_) {
@@ -201,6 +215,8 @@ void RecordedFile::read_events(const StepRow& row, const step::StepGraph& graph)
         if (!is_time(event.ready_ns) || !is_time(event.start_ns) || !is_time(event.end_ns))
             refuse(fmt::format("the times of step {} are impossible", row.step));
     }
+    if (checksum(row, buffer_) != row.checksum)
+        refuse(fmt::format("step {} of rank {} is not as it was written (its checksum differs)", row.step, row.rank));
 }
 
 step::StepRecord RecordedFile::read_step(const StepRow& row, Nanoseconds offset, std::int64_t multiplicity,

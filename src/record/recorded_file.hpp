@@ -8,6 +8,7 @@
 #include "record/hdf5_handle.hpp"
 #include "record/run_description.hpp"
 #include "record/schema.hpp"
+#include "record/seal.hpp"
 #include "step/span.hpp"
 
 namespace lockstep::record {
@@ -44,17 +45,19 @@ private:
     void read_steps();
     void check_row(const StepRow& row) const;
     void read_events(const StepRow& row, const step::StepGraph& graph);
+    void check_events(const StepRow& row, const step::StepGraph& graph) const;
     template <class T>
     T read_cell(const char* name, hid_t type) const;
 
     std::filesystem::path path_;
     std::string name_;
     Handle file_, events_, event_row_;
-    hsize_t event_rows_ = 0;
+    hsize_t event_rows_ = 0;  ///< that finished steps have
     RunDescription run_;
     std::vector<RankDescription> ranks_;
     std::vector<StepRow> steps_;
     Status status_ = Status::running;
+    Seal seal_ = Seal::none;
     bool is_merged_ = false;
     bool has_living_writer_ = false;
     std::vector<EventRow> buffer_;

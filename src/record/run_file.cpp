@@ -14,6 +14,7 @@
 #include "record/live_writer.hpp"
 #include "record/run_reader.hpp"
 #include "record/schema.hpp"
+#include "record/seal.hpp"
 
 namespace lockstep::record {
 
@@ -61,9 +62,10 @@ private:
 
 void write_cell(hid_t file, const char* name, hid_t type, const void* value, const std::string& file_name) {
     const Handle space(H5Screate(H5S_SCALAR), H5Sclose);
-    const Handle cell(check(H5Dcreate2(file, name, type, space.get(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
-                            std::string("make ") + name, file_name),
-                      H5Dclose);
+    const Handle cell(
+        check(H5Dcreate2(file, name, type, space.get(), H5P_DEFAULT, untimed(H5P_DATASET_CREATE).get(), H5P_DEFAULT),
+              std::string("make ") + name, file_name),
+        H5Dclose);
     check(H5Dwrite(cell.get(), type, H5S_ALL, H5S_ALL, H5P_DEFAULT, value), std::string("write ") + name, file_name);
 }
 
@@ -76,9 +78,12 @@ void copy_steps(const RunReader& run, hid_t file, const std::string& name) {
     BufferedTable<StepRow> steps(
         make_table(file, "/steps", step_type().get(), merged_rows_per_chunk, deflate_level, name), step_type(), name);
     write_row_units(events.id(), steps.id(), name);
+    std::vector<EventRow> rows;
     run.for_each(0, run.steps(), [&](const step::StepRecord& record) {
-        steps.add(step_row(record, events.size(), static_cast<std::int64_t>(record.spans.size())));
-        for (const auto& span : record.spans) events.add(event_row(record, span, ops));
+        rows.clear();
+        for (const auto& span : record.spans) rows.push_back(event_row(record, span, ops));
+        steps.add(step_row(record, events.size(), rows));
+        for (const auto& row : rows) events.add(row);
     });
     events.flush();
     steps.flush();
@@ -104,7 +109,9 @@ void write_merged(const RunReader& run, Status status, const fs::path& target) {
     try {
         const Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
         H5Pset_libver_bounds(access.get(), H5F_LIBVER_V110, H5F_LIBVER_V110);
-        Handle file(check(H5Fcreate(name.c_str(), H5F_ACC_EXCL, H5P_DEFAULT, access.get()), "make the file", name),
+        const Handle creation = untimed(H5P_FILE_CREATE);
+        H5Pset_userblock(creation.get(), seal_bytes);
+        Handle file(check(H5Fcreate(name.c_str(), H5F_ACC_EXCL, creation.get(), access.get()), "make the file", name),
                     H5Fclose);
         write_header(file.get(), run.run(), run.ranks(), run.graph(), name);
         write_attribute(file.get(), merged_attribute, std::int64_t{1}, name);
@@ -115,6 +122,7 @@ void write_merged(const RunReader& run, Status status, const fs::path& target) {
         write_cell(file.get(), "/status", status_type().get(), &status_value, name);
         check(H5Fflush(file.get(), H5F_SCOPE_GLOBAL), "write the file's end", name);
         file.reset();
+        write_seal(unfinished);
         sync_to_disk(unfinished);
     } catch (...) {
         fs::remove(unfinished, ignored);
@@ -140,10 +148,13 @@ void merge_run(const fs::path& folder) {
     std::vector<fs::path> sources;
     {
         const RunReader run(folder);
-        if (run.is_merged()) return;
-        require_ended(run, folder);
-        write_merged(run, run.status(), folder / "run.h5");
-        for (const auto& rank : run.ranks()) sources.push_back(rank_file(folder, rank.rank));
+        if (run.is_merged()) {
+            sources = run.leftover_files();
+        } else {
+            require_ended(run, folder);
+            write_merged(run, run.status(), folder / "run.h5");
+            for (const auto& rank : run.ranks()) sources.push_back(rank_file(folder, rank.rank));
+        }
     }
     std::error_code error;
     for (const auto& source : sources) fs::remove(source, error);
@@ -154,7 +165,8 @@ RepairReport repair_run(const fs::path& folder, const fs::path& output) {
     require_ended(run, folder);
     make_empty_folder(output);
     write_merged(run, run.status() == Status::running ? Status::interrupted : run.status(), output / "run.h5");
-    return {output, static_cast<int>(run.ranks().size()), run.steps(), run.most_steps() - run.steps()};
+    return {output, static_cast<int>(run.ranks().size()), run.steps(), run.most_steps() - run.steps(),
+            static_cast<int>(run.leftover_files().size())};
 }
 
 RunState read_state(const fs::path& folder_or_file) {
@@ -167,6 +179,7 @@ RunState read_state(const fs::path& folder_or_file) {
     state.ranks_present = static_cast<int>(run.ranks().size());
     state.ranks = run.run().origin == Origin::measured ? run.run().ranks : state.ranks_present;
     state.is_merged = run.is_merged();
+    state.leftover_files = static_cast<int>(run.leftover_files().size());
     return state;
 }
 

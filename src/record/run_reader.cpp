@@ -61,6 +61,7 @@ struct RunReader::State {
     std::int64_t most_steps = 0;  ///< of any rank
     bool is_alive = false;
     std::vector<std::string> remarks;
+    std::vector<fs::path> leftovers;
 };
 
 namespace {
@@ -94,6 +95,24 @@ void require_same_run(const RunDescription& a, const RunDescription& b, const fs
         throw InputError(fmt::format("{}: holds rank files of different runs", folder.string()));
 }
 
+/// The rank files beside a run.h5; they are of its run, or the folder is refused.
+std::vector<fs::path> leftovers_in(const fs::path& folder, const RecordedFile& merged) {
+    if (!fs::is_directory(folder) || merged.path().filename() != "run.h5") return {};
+    const auto files = rank_files_in(folder);
+    for (const auto& path : files) {
+        const RecordedFile file(path);
+        require_same_run(merged.run(), file.run(), folder);
+        for (const auto& rank : file.ranks())
+            if (std::none_of(merged.ranks().begin(), merged.ranks().end(),
+                             [&](const auto& one) { return one.rank == rank.rank; }))
+                throw InputError(
+                    fmt::format("{}: rank {} is not in the run.h5 beside it; move it elsewhere to read "
+                                "run.h5",
+                                path.string(), rank.rank));
+    }
+    return files;
+}
+
 }  // namespace
 
 RunReader::RunReader(const fs::path& folder_or_file) : state_(std::make_unique<State>()) {
@@ -120,6 +139,11 @@ RunReader::RunReader(const fs::path& folder_or_file) : state_(std::make_unique<S
         if (!s.rank_of.emplace(rank.rank, &rank).second)
             throw InputError(fmt::format("{}: describes rank {} twice; remove the copy", s.path.string(), rank.rank));
     s.status = combined(s.files);
+    s.leftovers = leftovers_in(folder_or_file, s.files.front());
+    if (!s.leftovers.empty())
+        s.remarks.push_back(fmt::format(
+            "a killed merge left {} rank files beside run.h5, which holds all that they hold; they can be removed",
+            s.leftovers.size()));
     add_remarks(s.remarks, run(), s.status, s.is_alive, s.steps, s.ranks);
 }
 
@@ -134,6 +158,7 @@ std::int64_t RunReader::steps() const { return state_->steps; }
 std::int64_t RunReader::most_steps() const { return state_->most_steps; }
 bool RunReader::is_alive() const { return state_->is_alive; }
 bool RunReader::is_merged() const { return state_->is_merged; }
+const std::vector<fs::path>& RunReader::leftover_files() const { return state_->leftovers; }
 const step::StepGraph& RunReader::graph() const {
     if (!state_->graph) state_->graph = state_->files.front().read_graph();
     return *state_->graph;

@@ -30,6 +30,9 @@ public:
     std::int64_t most_steps() const;  ///< finished on any rank that is here
     bool is_alive() const;            ///< a writer still holds one of the files
     bool is_merged() const;
+    /// Rank files of this run beside its run.h5, which a merge that was killed had not removed yet: run.h5 holds all
+    /// that they hold.
+    const std::vector<std::filesystem::path>& leftover_files() const;
     const step::StepGraph& graph() const;  ///< read when first asked for; throws InputError when it makes no sense
     const std::filesystem::path& path() const;
     /// What a careful reader should know: "interrupted at step 37 of 60", "rank 3's file is missing".

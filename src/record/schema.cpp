@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstring>
 
 #include "base/error.hpp"
+#include "record/attributes.hpp"
 #include "record/column_table.hpp"
 
 namespace lockstep::record {
@@ -34,6 +36,52 @@ Handle text_type(std::size_t size) {
     H5Tset_size(type.get(), size);
     H5Tset_cset(type.get(), H5T_CSET_UTF8);
     return type;
+}
+
+Handle new_table(hid_t file, const std::string& name, hid_t type, hid_t creation, const std::string& file_name) {
+    const hsize_t rows = 0;
+    const hsize_t unlimited = H5S_UNLIMITED;
+    const Handle space(check(H5Screate_simple(1, &rows, &unlimited), "size table " + name, file_name), H5Sclose);
+    return {check(H5Dcreate2(file, name.c_str(), type, space.get(), H5P_DEFAULT, creation, H5P_DEFAULT),
+                  "make table " + name, file_name),
+            H5Dclose};
+}
+
+constexpr const char* checksum_attribute = "checksum";
+/// FNV-1a by words of 8 bytes, the last one filled up with zeros; four in turn, so that the processor need not wait for
+/// each product.
+class Hash {
+public:
+    void add(const void* data, std::size_t bytes) {
+        const char* place = static_cast<const char*>(data);
+        std::size_t i = 0;
+        for (; i + sizeof lanes_ <= bytes; i += sizeof lanes_)
+            for (std::size_t lane = 0; lane < lanes_.size(); ++lane)
+                mix(lanes_[lane], place + i + lane * sizeof(std::uint64_t), sizeof(std::uint64_t));
+        for (std::size_t lane = 0; i < bytes; i += sizeof(std::uint64_t), ++lane)
+            mix(lanes_[lane], place + i, std::min(sizeof(std::uint64_t), bytes - i));
+    }
+    std::uint64_t value() const {
+        std::uint64_t h = begin;
+        for (const std::uint64_t lane : lanes_) h = (h ^ lane) * prime;
+        return h;
+    }
+
+private:
+    static void mix(std::uint64_t& h, const char* place, std::size_t bytes) {
+        std::uint64_t word = 0;
+        std::memcpy(&word, place, bytes);
+        h = (h ^ word) * prime;
+    }
+    static constexpr std::uint64_t begin = 0xcbf29ce484222325U;
+    static constexpr std::uint64_t prime = 0x100000001b3U;
+    std::array<std::uint64_t, 4> lanes_{begin, begin, begin, begin};
+};
+
+std::int64_t checksum_of(const std::string& text) {
+    Hash hash;
+    hash.add(text.data(), text.size());
+    return static_cast<std::int64_t>(hash.value());
 }
 
 }  // namespace
@@ -72,8 +120,25 @@ EventRow event_row(const step::StepRecord& step, const step::Span& span, const O
             ops.phase[op], {},        span.ready.count, span.start.count, span.end.count, ops.bytes[op]};
 }
 
-StepRow step_row(const step::StepRecord& step, std::int64_t first_event, std::int64_t events) {
-    return {step.step, step.rank, 0, step.begin.count, step.end.count, step.loss, first_event, events};
+StepRow step_row(const step::StepRecord& step, std::int64_t first_event, std::span<const EventRow> events) {
+    StepRow row{step.step,
+                step.rank,
+                0,
+                step.begin.count,
+                step.end.count,
+                step.loss,
+                first_event,
+                static_cast<std::int64_t>(events.size()),
+                0};
+    row.checksum = checksum(row, events);
+    return row;
+}
+
+std::uint64_t checksum(const StepRow& row, std::span<const EventRow> events) {
+    Hash hash;
+    hash.add(events.data(), events.size_bytes());
+    hash.add(&row, offsetof(StepRow, checksum));
+    return hash.value();
 }
 
 Handle event_type(const std::vector<std::string>& kinds) {
@@ -109,6 +174,7 @@ Handle step_type() {
     add("loss", offsetof(StepRow, loss), H5T_NATIVE_DOUBLE);
     add("first_event", offsetof(StepRow, first_event), H5T_NATIVE_INT64);
     add("events", offsetof(StepRow, events), H5T_NATIVE_INT64);
+    add("checksum", offsetof(StepRow, checksum), H5T_NATIVE_UINT64);
     return type;
 }
 
@@ -121,18 +187,22 @@ Handle status_type() {
 
 Handle make_table(hid_t file, const std::string& name, hid_t type, hsize_t rows_per_chunk, int deflate,
                   const std::string& file_name) {
-    const hsize_t rows = 0;
-    const hsize_t unlimited = H5S_UNLIMITED;
-    const Handle space(check(H5Screate_simple(1, &rows, &unlimited), "size table " + name, file_name), H5Sclose);
-    const Handle creation(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
+    const Handle creation = untimed(H5P_DATASET_CREATE);
     H5Pset_chunk(creation.get(), 1, &rows_per_chunk);
     if (deflate > 0) {
         H5Pset_shuffle(creation.get());
         H5Pset_deflate(creation.get(), static_cast<unsigned>(deflate));
     }
-    return {check(H5Dcreate2(file, name.c_str(), type, space.get(), H5P_DEFAULT, creation.get(), H5P_DEFAULT),
-                  "make table " + name, file_name),
-            H5Dclose};
+    return new_table(file, name, type, creation.get(), file_name);
+}
+
+Handle make_live_table(hid_t file, const std::string& name, hid_t type, hsize_t rows_per_chunk, const void* fill,
+                       const std::string& file_name) {
+    const Handle creation = untimed(H5P_DATASET_CREATE);
+    H5Pset_chunk(creation.get(), 1, &rows_per_chunk);
+    H5Pset_alloc_time(creation.get(), H5D_ALLOC_TIME_EARLY);
+    H5Pset_fill_value(creation.get(), type, fill);
+    return new_table(file, name, type, creation.get(), file_name);
 }
 
 void write_row_units(hid_t events, hid_t steps, const std::string& file_name) {
@@ -156,18 +226,20 @@ void write_row_units(hid_t events, hid_t steps, const std::string& file_name) {
                  {"end_ns", "ns"},
                  {"loss", "1"},
                  {"first_event", "1"},
-                 {"events", "1"}},
+                 {"events", "1"},
+                 {"checksum", "1"}},
                 file_name);
 }
 
 void write_text(hid_t file, const std::string& name, const std::string& text, const std::string& file_name) {
     const Handle type = text_type(text.size() + 1);
     const Handle space(H5Screate(H5S_SCALAR), H5Sclose);
-    const Handle dataset(
-        check(H5Dcreate2(file, name.c_str(), type.get(), space.get(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
-              "make " + name, file_name),
-        H5Dclose);
+    const Handle dataset(check(H5Dcreate2(file, name.c_str(), type.get(), space.get(), H5P_DEFAULT,
+                                          untimed(H5P_DATASET_CREATE).get(), H5P_DEFAULT),
+                               "make " + name, file_name),
+                         H5Dclose);
     check(H5Dwrite(dataset.get(), type.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, text.c_str()), "write " + name, file_name);
+    write_attribute(dataset.get(), checksum_attribute, checksum_of(text), file_name);
 }
 
 std::string read_text(hid_t file, const std::string& name, const std::string& file_name) {
@@ -189,6 +261,8 @@ std::string read_text(hid_t file, const std::string& name, const std::string& fi
     if (H5Dread(dataset.get(), type.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, text.data()) < 0)
         refuse("can't be read (" + hdf5_reason() + ")");
     text.resize(std::min(text.find('\0'), text.size()));
+    if (read_integer(dataset.get(), checksum_attribute) != checksum_of(text))
+        refuse("is not as it was written (its checksum differs)");
     return text;
 }
 

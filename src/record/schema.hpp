@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -16,10 +17,11 @@ namespace lockstep::record {
 constexpr int schema_version = 1;
 /// Of merged files, which are compressed by the chunk.
 constexpr hsize_t merged_rows_per_chunk = 4096;
-/// Of live files: a flush writes whole chunks, so they are small; still smaller ones cost more index than they save
-/// (300 events of 64 bytes a step: 48 us with 300 rows, 20 us with 1024, 31 us with 4096).
-constexpr hsize_t live_events_per_chunk = 1024;
-constexpr hsize_t live_steps_per_chunk = 64;
+/// Of live files, which grow by whole chunks (see live_writer.hpp for the figures).
+constexpr hsize_t live_events_per_chunk = 4096;
+constexpr hsize_t live_steps_per_chunk = 512;
+/// The `step` of rows of a live file that nothing was written to yet.
+constexpr std::int64_t no_step = -1;
 /// Attribute of a merged file: its times are rank 0's already.
 constexpr const char* merged_attribute = "is_merged";
 
@@ -46,8 +48,14 @@ struct StepRow {
     std::int64_t begin_ns, end_ns;
     double loss;
     std::int64_t first_event, events;
+    std::uint64_t checksum;
 };
-static_assert(sizeof(StepRow) == 56);
+static_assert(sizeof(StepRow) == 64);
+
+/// Of a step's events and then its row without the last column, as words of 8 bytes: word i of each of the two goes
+/// to lane i mod 4 as h = (h ^ word) * 0x100000001b3 (FNV-1a); the four lanes are then mixed into one in the same way.
+/// All begin at 0xcbf29ce484222325. A change of one word always changes it.
+std::uint64_t checksum(const StepRow& row, std::span<const EventRow> events);
 
 /// Kinds of the graph's ops in order of first use; an event's `kind` is an index into it.
 std::vector<std::string> op_kinds(const step::StepGraph& graph);
@@ -60,7 +68,8 @@ struct OpColumns {
 OpColumns op_columns(const step::StepGraph& graph, const std::vector<std::string>& kinds);
 /// Rows of a step of `op_columns`' graph. Throws LogicError for a span of an op that isn't in it.
 EventRow event_row(const step::StepRecord& step, const step::Span& span, const OpColumns& ops);
-StepRow step_row(const step::StepRecord& step, std::int64_t first_event, std::int64_t events);
+/// `events` are the step's rows, from row `first_event` of the table on.
+StepRow step_row(const step::StepRecord& step, std::int64_t first_event, std::span<const EventRow> events);
 
 /// Compound types in memory order; in the file they are the same.
 Handle event_type(const std::vector<std::string>& kinds);
@@ -72,12 +81,16 @@ Handle status_type();
 Handle make_table(hid_t file, const std::string& name, hid_t type, hsize_t rows_per_chunk, int deflate,
                   const std::string& file_name);
 
+/// A table of no rows and uncompressed that grows by chunks, whose rows are `fill` until they are written.
+Handle make_live_table(hid_t file, const std::string& name, hid_t type, hsize_t rows_per_chunk, const void* fill,
+                       const std::string& file_name);
+
 /// Units of the columns of /events and /steps, as attributes.
 void write_row_units(hid_t events, hid_t steps, const std::string& file_name);
 
-/// A scalar text dataset of fixed length.
+/// A scalar text dataset of fixed length; attribute "checksum" is that of its bytes, filled up with zeros to words.
 void write_text(hid_t file, const std::string& name, const std::string& text, const std::string& file_name);
-/// At most 256 MiB. Throws InputError when it is not there or not such a text.
+/// At most 256 MiB. Throws InputError when it is not there, not such a text or not as it was written.
 std::string read_text(hid_t file, const std::string& name, const std::string& file_name);
 
 /// Everything a file holds besides steps and events: schema version, description, texts with sha256, provenance, the

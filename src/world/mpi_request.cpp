@@ -73,7 +73,12 @@ void for_each_piece(std::size_t bytes, std::size_t largest, F f) {
 
 }  // namespace
 
-void post_messages(MpiRequest& request, MPI_Comm comm, std::size_t largest, std::span<const Send> sends,
+void post_send(std::span<const std::byte> data, int to, int tag, MPI_Comm comm, SendMode mode, MPI_Request* request) {
+    const auto send = mode == SendMode::synchronous ? MPI_Issend : MPI_Isend;
+    check(send(data.data(), static_cast<int>(data.size()), MPI_BYTE, to, tag, comm, request));
+}
+
+void post_messages(MpiRequest& request, MPI_Comm comm, std::size_t largest, SendMode mode, std::span<const Send> sends,
                    std::span<const Receive> receives) {
     request.reserve(sends.size() + receives.size());
     for (const auto& r : receives)
@@ -83,7 +88,8 @@ void post_messages(MpiRequest& request, MPI_Comm comm, std::size_t largest, std:
         });
     for (const auto& s : sends)
         for_each_piece(s.data.size(), largest, [&](std::size_t offset, int bytes) {
-            check(MPI_Isend(s.data.data() + offset, bytes, MPI_BYTE, s.to, s.tag, comm, request.add()));
+            const auto piece = s.data.subspan(offset, static_cast<std::size_t>(bytes));
+            post_send(piece, s.to, s.tag, comm, mode, request.add());
         });
 }
 

@@ -34,8 +34,11 @@ private:
     bool done_ = false;
 };
 
+/// Starts to send `data`, whose length fits an int.
+void post_send(std::span<const std::byte> data, int to, int tag, MPI_Comm comm, SendMode mode, MPI_Request* request);
+
 /// Posts all receives, then all sends, each cut into pieces of at most `largest` bytes.
-void post_messages(MpiRequest& request, MPI_Comm comm, std::size_t largest, std::span<const Send> sends,
+void post_messages(MpiRequest& request, MPI_Comm comm, std::size_t largest, SendMode mode, std::span<const Send> sends,
                    std::span<const Receive> receives);
 
 }  // namespace lockstep::world

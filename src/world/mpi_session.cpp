@@ -44,11 +44,11 @@ MpiSession::~MpiSession() {
     MPI_Finalize();
 }
 
-std::unique_ptr<World> MpiSession::world(std::size_t largest_call) {
+std::unique_ptr<World> MpiSession::world(std::size_t largest_call, SendMode mode) {
     if (largest_call == 0 || largest_call > default_largest_call)
         throw LogicError(fmt::format("largest_call of {} bytes", largest_call));
     return std::make_unique<MpiWorld>(Communicator::duplicate(MPI_COMM_WORLD), std::make_shared<const Bf16Operations>(),
-                                      largest_call);
+                                      largest_call, mode);
 }
 
 std::string MpiSession::library_version() {

@@ -22,11 +22,13 @@ void for_each_piece(Span data, std::size_t largest, std::size_t unit, F f) {
 
 }  // namespace
 
-MpiWorld::MpiWorld(Communicator comm, std::shared_ptr<const Bf16Operations> bf16, std::size_t largest_call)
+MpiWorld::MpiWorld(Communicator comm, std::shared_ptr<const Bf16Operations> bf16, std::size_t largest_call,
+                   SendMode mode)
     : comm_(std::move(comm)),
       inner_(Communicator::duplicate(comm_.get())),
       bf16_(std::move(bf16)),
       largest_call_(largest_call),
+      mode_(mode),
       rank_(comm_.rank()),
       size_(comm_.size()) {
     const auto local = Communicator::on_this_host(comm_.get());
@@ -38,7 +40,7 @@ std::string MpiWorld::host() const { return host_name(); }
 
 std::unique_ptr<World> MpiWorld::split(int colour, int key) {
     check_colour(colour);
-    return std::make_unique<MpiWorld>(Communicator::split(comm_.get(), colour, key), bf16_, largest_call_);
+    return std::make_unique<MpiWorld>(Communicator::split(comm_.get(), colour, key), bf16_, largest_call_, mode_);
 }
 
 void MpiWorld::barrier() { check(MPI_Barrier(comm_.get())); }
@@ -69,8 +71,9 @@ void MpiWorld::gather(std::span<const std::byte> send, std::span<std::byte> rece
 void MpiWorld::all_gather(std::span<const std::byte> send, std::span<std::byte> receive) {
     check_parts(*this, receive.size(), send.size(), "all_gather");
     if (receive.size() > largest_call_) return start_all_gather(send, receive)->wait();
+    place_own_part(send, receive, rank_);
     const int bytes = count_of(send.size());
-    check(MPI_Allgather(send.data(), bytes, MPI_BYTE, receive.data(), bytes, MPI_BYTE, comm_.get()));
+    check(MPI_Allgather(MPI_IN_PLACE, 0, MPI_BYTE, receive.data(), bytes, MPI_BYTE, comm_.get()));
 }
 
 void MpiWorld::all_reduce(std::span<std::byte> data, Number type, Reduce op) {
@@ -82,11 +85,7 @@ void MpiWorld::all_reduce(std::span<std::byte> data, Number type, Reduce op) {
 }
 
 void MpiWorld::reduce_scatter(std::span<const std::byte> send, std::span<std::byte> receive, Number type, Reduce op) {
-    check_numbers(receive.size(), type);
-    check_parts(*this, send.size(), receive.size(), "reduce_scatter");
-    if (send.size() > largest_call_) return start_reduce_scatter(send, receive, type, op)->wait();
-    check(MPI_Reduce_scatter_block(send.data(), receive.data(), count_of(receive.size() / size_of(type)),
-                                   datatype(type), operation(type, op, *bf16_), comm_.get()));
+    start_reduce_scatter(send, receive, type, op)->wait();
 }
 
 void MpiWorld::all_to_all(std::span<const std::byte> send, std::span<std::byte> receive) {
@@ -94,6 +93,11 @@ void MpiWorld::all_to_all(std::span<const std::byte> send, std::span<std::byte> 
     if (send.size() > largest_call_) return start_all_to_all(send, receive)->wait();
     const int bytes = count_of(send.size() / size_);
     check(MPI_Alltoall(send.data(), bytes, MPI_BYTE, receive.data(), bytes, MPI_BYTE, comm_.get()));
+}
+
+void MpiWorld::all_to_all_v(std::span<const std::byte> send, std::span<const std::size_t> send_bytes,
+                            std::span<std::byte> receive, std::span<const std::size_t> receive_bytes) {
+    start_all_to_all_v(send, send_bytes, receive, receive_bytes)->wait();
 }
 
 void MpiWorld::exchange(std::span<const Send> sends, std::span<const Receive> receives) {
@@ -116,7 +120,7 @@ int MpiWorld::next_tags(int count) {
 
 std::unique_ptr<MpiRequest> MpiWorld::send_apart(std::span<const Send> sends, std::span<const Receive> receives) {
     auto request = std::make_unique<MpiRequest>();
-    post_messages(*request, inner_.get(), largest_call_, sends, receives);
+    post_messages(*request, inner_.get(), largest_call_, mode_, sends, receives);
     return request;
 }
 

@@ -6,13 +6,15 @@
 
 #include "world/mpi_handles.hpp"
 #include "world/mpi_request.hpp"
+#include "world/mpi_ring.hpp"
 
 namespace lockstep::world {
 
 class MpiWorld final : public World {
 public:
-    /// Collective on `comm`. No MPI call carries more than `largest_call` bytes in all: larger transfers are cut.
-    MpiWorld(Communicator comm, std::shared_ptr<const Bf16Operations> bf16, std::size_t largest_call);
+    /// Collective on `comm`. No MPI call carries more than `largest_call` bytes in all: larger transfers are cut (those
+    /// that go through a Ring by its windows).
+    MpiWorld(Communicator comm, std::shared_ptr<const Bf16Operations> bf16, std::size_t largest_call, SendMode mode);
 
     int rank() const override { return rank_; }
     int size() const override { return size_; }
@@ -29,6 +31,8 @@ public:
     void all_reduce(std::span<std::byte> data, Number type, Reduce op) override;
     void reduce_scatter(std::span<const std::byte> send, std::span<std::byte> receive, Number type, Reduce op) override;
     void all_to_all(std::span<const std::byte> send, std::span<std::byte> receive) override;
+    void all_to_all_v(std::span<const std::byte> send, std::span<const std::size_t> send_bytes,
+                      std::span<std::byte> receive, std::span<const std::size_t> receive_bytes) override;
     void exchange(std::span<const Send> sends, std::span<const Receive> receives) override;
 
     std::unique_ptr<Request> start_broadcast(std::span<std::byte> data, int root) override;
@@ -37,11 +41,15 @@ public:
                                                   Number type, Reduce op) override;
     std::unique_ptr<Request> start_all_gather(std::span<const std::byte> send, std::span<std::byte> receive) override;
     std::unique_ptr<Request> start_all_to_all(std::span<const std::byte> send, std::span<std::byte> receive) override;
+    std::unique_ptr<Request> start_all_to_all_v(std::span<const std::byte> send,
+                                                std::span<const std::size_t> send_bytes, std::span<std::byte> receive,
+                                                std::span<const std::size_t> receive_bytes) override;
     std::unique_ptr<Request> start_exchange(std::span<const Send> sends, std::span<const Receive> receives) override;
 
     [[noreturn]] void abort(int exit_status) override;
 
 private:
+    std::unique_ptr<Request> start_ring(const RingJob& job);
     std::unique_ptr<MpiRequest> send_apart(std::span<const Send> sends, std::span<const Receive> receives);
     int next_tags(int count);
 
@@ -49,6 +57,7 @@ private:
     Communicator inner_;  // our own messages, so that they never meet the caller's tags
     std::shared_ptr<const Bf16Operations> bf16_;
     std::size_t largest_call_;
+    SendMode mode_;
     int rank_, size_, local_rank_, local_size_;
     int tag_ = 0;
 };

@@ -102,6 +102,11 @@ public:
         check_all_to_all(*this, send.size(), receive.size());
         copy(send, receive);
     }
+    void all_to_all_v(std::span<const std::byte> send, std::span<const std::size_t> send_bytes,
+                      std::span<std::byte> receive, std::span<const std::size_t> receive_bytes) override {
+        messages_of_parts(*this, send, send_bytes, receive, receive_bytes, 0);  // checks
+        copy(send, receive);
+    }
     void exchange(std::span<const Send> sends, std::span<const Receive> receives) override {
         start_exchange(sends, receives)->wait();
     }
@@ -125,6 +130,12 @@ public:
     }
     std::unique_ptr<Request> start_all_to_all(std::span<const std::byte> send, std::span<std::byte> receive) override {
         all_to_all(send, receive);
+        return std::make_unique<Done>();
+    }
+    std::unique_ptr<Request> start_all_to_all_v(std::span<const std::byte> send,
+                                                std::span<const std::size_t> send_bytes, std::span<std::byte> receive,
+                                                std::span<const std::size_t> receive_bytes) override {
+        all_to_all_v(send, send_bytes, receive, receive_bytes);
         return std::make_unique<Done>();
     }
     std::unique_ptr<Request> start_exchange(std::span<const Send> sends, std::span<const Receive> receives) override {

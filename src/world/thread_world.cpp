@@ -49,6 +49,10 @@ public:
     void all_to_all(std::span<const std::byte> send, std::span<std::byte> receive) override {
         start_all_to_all(send, receive)->wait();
     }
+    void all_to_all_v(std::span<const std::byte> send, std::span<const std::size_t> send_bytes,
+                      std::span<std::byte> receive, std::span<const std::size_t> receive_bytes) override {
+        start_all_to_all_v(send, send_bytes, receive, receive_bytes)->wait();
+    }
     void exchange(std::span<const Send> sends, std::span<const Receive> receives) override {
         start_exchange(sends, receives)->wait();
     }
@@ -75,6 +79,13 @@ public:
     std::unique_ptr<Request> start_all_to_all(std::span<const std::byte> send, std::span<std::byte> receive) override {
         check_all_to_all(*this, send.size(), receive.size());
         return hub_->join(rank_, {.kind = Kind::all_to_all, .bytes = send.size()}, send, receive);
+    }
+    std::unique_ptr<Request> start_all_to_all_v(std::span<const std::byte> send,
+                                                std::span<const std::size_t> send_bytes, std::span<std::byte> receive,
+                                                std::span<const std::size_t> receive_bytes) override {
+        constexpr int own_tag = -1;  // callers have none below zero
+        const PartMessages parts = messages_of_parts(*this, send, send_bytes, receive, receive_bytes, own_tag);
+        return hub_->post(rank_, parts.sends, parts.receives);
     }
     std::unique_ptr<Request> start_exchange(std::span<const Send> sends, std::span<const Receive> receives) override {
         check_messages(*this, sends, receives);

@@ -10,6 +10,9 @@ namespace lockstep::world {
 
 enum class Number { f32, f64, bf16, i32, i64 };
 enum class Reduce { sum, max, min };
+/// When a send of an MPI world completes: at the library's will, which has buffers for small messages, or not before
+/// its receive is posted. Buffers hide deadlocks, so tests send synchronously; ranks as threads always do.
+enum class SendMode { standard, synchronous };
 
 /// Bytes of one number.
 std::size_t size_of(Number type);
@@ -34,9 +37,10 @@ struct Receive {
     int tag = 0;
 };
 
-/// Collective calls must be made by all ranks of the world in the same order. Buffers of start_* must stay until the
-/// request completes. Lengths in bytes; `data` of a reduction is a whole number of `type`s. Implementations throw
-/// RuntimeError when the wire fails.
+/// Collective calls must be made by all ranks of the world in the same order; the order may differ between worlds, and
+/// requests may be completed in any. Buffers of start_* must stay until the request completes. Lengths in bytes; `data`
+/// of a reduction is a whole number of `type`s. Buffers don't overlap, but for the two places named below.
+/// Implementations throw RuntimeError when the wire fails.
 class World {
 public:
     virtual ~World() = default;
@@ -54,12 +58,19 @@ public:
     virtual void broadcast(std::span<std::byte> data, int root) = 0;
     /// `receive` holds size() * send.size() bytes on the root, and is ignored elsewhere.
     virtual void gather(std::span<const std::byte> send, std::span<std::byte> receive, int root) = 0;
+    /// `receive` holds size() parts; `send` may be the part of this rank in it.
     virtual void all_gather(std::span<const std::byte> send, std::span<std::byte> receive) = 0;
     virtual void all_reduce(std::span<std::byte> data, Number type, Reduce op) = 0;
-    /// `send` holds size() equal parts; `receive` gets the reduced part of this rank.
+    /// `send` holds size() equal parts; `receive` gets the reduced part of this rank, and may be that part of `send`.
     virtual void reduce_scatter(std::span<const std::byte> send, std::span<std::byte> receive, Number type,
                                 Reduce op) = 0;
+    /// Part p of `send` goes to rank p, part p of `receive` comes from it; all parts are equal.
     virtual void all_to_all(std::span<const std::byte> send, std::span<std::byte> receive) = 0;
+    /// The same with parts of `send_bytes[p]` and `receive_bytes[p]` bytes, one after another. What a rank receives
+    /// from p must be what p sends to it; else RuntimeError or LogicError, on the receiving rank at least. The lengths
+    /// need not outlive the call.
+    virtual void all_to_all_v(std::span<const std::byte> send, std::span<const std::size_t> send_bytes,
+                              std::span<std::byte> receive, std::span<const std::size_t> receive_bytes) = 0;
     virtual void exchange(std::span<const Send> sends, std::span<const Receive> receives) = 0;
 
     virtual std::unique_ptr<Request> start_broadcast(std::span<std::byte> data, int root) = 0;
@@ -70,6 +81,10 @@ public:
                                                       std::span<std::byte> receive) = 0;
     virtual std::unique_ptr<Request> start_all_to_all(std::span<const std::byte> send,
                                                       std::span<std::byte> receive) = 0;
+    virtual std::unique_ptr<Request> start_all_to_all_v(std::span<const std::byte> send,
+                                                        std::span<const std::size_t> send_bytes,
+                                                        std::span<std::byte> receive,
+                                                        std::span<const std::size_t> receive_bytes) = 0;
     virtual std::unique_ptr<Request> start_exchange(std::span<const Send> sends, std::span<const Receive> receives) = 0;
 
     /// Ends every rank of the program at once with this exit status; for errors that only this rank knows of.
@@ -120,8 +135,9 @@ public:
     /// Bytes that one MPI call may carry in all; its counts are ints, and some implementations multiply them by the
     /// number of ranks.
     static constexpr std::size_t default_largest_call = std::size_t{1} << 30;
-    /// The world of all ranks. Collective. Transfers above `largest_call` bytes are cut (tests cut small ones).
-    std::unique_ptr<World> world(std::size_t largest_call = default_largest_call);
+    /// The world of all ranks. Collective. Transfers above `largest_call` bytes are cut (tests cut small ones); `mode`
+    /// holds for it and all worlds split from it.
+    std::unique_ptr<World> world(std::size_t largest_call = default_largest_call, SendMode mode = SendMode::standard);
     static std::string library_version();
 
 private:

@@ -66,6 +66,56 @@ TEST(Merge, a_failed_merge_leaves_the_rank_files) {
     EXPECT_FALSE(fs::exists(folder / "run" / "run.h5"));
 }
 
+TEST(Merge, killed_before_it_removed_the_rank_files_counts_and_the_next_removes_them) {
+    const TemporaryFolder folder;
+    const fs::path run = folder / "run";
+    write_run(run, every_op_kind(), {5, 3});
+    fs::copy(run, folder / "rank files");
+    merge_run(run);
+    const auto merged = read_all(RunReader(run));
+    // What a kill between the renaming and the removing leaves.
+    fs::copy(folder / "rank files", run);
+    {
+        const RunReader reader(run);
+        EXPECT_TRUE(reader.is_merged());
+        EXPECT_EQ(reader.leftover_files().size(), 2U);
+        ASSERT_EQ(reader.remarks().size(), 1U);
+        EXPECT_NE(reader.remarks()[0].find("killed merge left 2"), std::string::npos) << reader.remarks()[0];
+        expect_same(read_all(reader), merged);
+    }
+    EXPECT_EQ(read_state(run).leftover_files, 2);
+    const RepairReport report = repair_run(run, folder / "new");
+    EXPECT_EQ(report.leftover_files, 2);
+    expect_same(read_all(RunReader(folder / "new")), merged);
+    EXPECT_TRUE(fs::exists(rank_file(run, 1)));
+    merge_run(run);
+    EXPECT_EQ(std::distance(fs::directory_iterator(run), {}), 1);
+    EXPECT_EQ(read_state(run).leftover_files, 0);
+    expect_same(read_all(RunReader(run)), merged);
+}
+
+TEST(Merge, rank_files_of_another_run_beside_it_are_not_removed) {
+    const TemporaryFolder folder;
+    write_run(folder / "run", every_op_kind(), {2});
+    merge_run(folder / "run");
+    write_run(folder / "other", every_op_kind(), {2, 2});
+    fs::copy(rank_file(folder / "other", 1), rank_file(folder / "run", 1));
+    EXPECT_NE(input_error([&] { merge_run(folder / "run"); }).find("different runs"), std::string::npos);
+    EXPECT_TRUE(fs::exists(rank_file(folder / "run", 1)));
+}
+
+TEST(Merge, equal_runs_give_equal_tables) {
+    const TemporaryFolder folder;
+    for (const char* name : {"one", "two"}) write_run(folder / name, every_op_kind(), {5, 3});
+    // Not only the tables: no byte says when or where the files were made. (Rank files note their writer's process,
+    // which here is the same.)
+    for (const int rank : {0, 1})
+        EXPECT_TRUE(read_bytes(rank_file(folder / "one", rank)) == read_bytes(rank_file(folder / "two", rank)));
+    for (const char* name : {"one", "two"}) merge_run(folder / name);
+    EXPECT_TRUE(read_bytes(folder / "one" / "run.h5") == read_bytes(folder / "two" / "run.h5"));
+    expect_same(read_all(RunReader(folder / "one")), read_all(RunReader(folder / "two")));
+}
+
 TEST(Merge, a_merged_file_is_smaller) {
     const TemporaryFolder folder;
     write_run(folder / "run", every_op_kind(), {200}, Status::complete, 300);

@@ -21,7 +21,7 @@ if shutil.which("h5dump") is None:
     sys.exit(77)
 
 EVENT_COLUMNS = ["step", "rank", "op", "micro_batch", "stream", "kind", "phase", "ready_ns", "start_ns", "end_ns", "bytes"]
-STEP_COLUMNS = ["step", "rank", "begin_ns", "end_ns", "loss", "first_event", "events"]
+STEP_COLUMNS = ["step", "rank", "begin_ns", "end_ns", "loss", "first_event", "events", "checksum"]
 
 
 def check_tables(file, ranks):

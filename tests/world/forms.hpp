@@ -15,7 +15,13 @@ using RankBody = std::function<void(World&)>;
 struct Form {
     std::string name;
     std::function<void(const RankBody&)> run;  ///< calls the body on every rank (of this process)
+    SendMode sends = SendMode::synchronous;    ///< what it promises of messages
 };
+
+/// A body that runs on half of a world: the ranks of equal parity, in reversed order.
+inline RankBody on_halves(const RankBody& body) {
+    return [&body](World& w) { body(*w.split(w.rank() % 2, -w.rank())); };
+}
 
 /// Forms of this test program.
 std::vector<Form> forms();

@@ -39,8 +39,12 @@ TEST(MpiWorld, the_library_names_itself) { EXPECT_THAT(MpiSession::library_versi
 
 std::vector<Form> forms() {
     // The second form cuts every transfer above 1000 bytes, the way a full-sized world cuts those above a GiB.
-    return {{"mpi", [](const RankBody& body) { body(*session()->world()); }},
-            {"mpi_cut", [](const RankBody& body) { body(*session()->world(1000)); }}};
+    constexpr auto large = MpiSession::default_largest_call;
+    return {
+        {"mpi", [](const RankBody& body) { body(*session()->world()); }, SendMode::standard},
+        {"mpi_cut", [](const RankBody& body) { body(*session()->world(1000)); }, SendMode::standard},
+        {"mpi_synchronous", [](const RankBody& body) { body(*session()->world(large, SendMode::synchronous)); }},
+        {"mpi_halves", [](const RankBody& body) { on_halves(body)(*session()->world(large, SendMode::synchronous)); }}};
 }
 
 }  // namespace lockstep::world

@@ -9,6 +9,7 @@ std::vector<Form> forms() {
     for (const int ranks : {1, 2, 3, 4})
         result.push_back(
             {"thread_" + std::to_string(ranks), [ranks](const RankBody& body) { run_thread_world(ranks, body); }});
+    result.push_back({"thread_4_halves", [](const RankBody& body) { run_thread_world(4, on_halves(body)); }});
     return result;
 }
 
