@@ -3,6 +3,7 @@
 #include "step/attention_ops.hpp"
 #include "step/parameter_gradients.hpp"
 #include "step/recompute.hpp"
+#include "step/ring_products.hpp"
 #include "step/tensor_parallel.hpp"
 
 namespace lockstep::step {
@@ -85,21 +86,33 @@ struct Backward : LayerStep {
         done(0);
     }
     void operator()(const model::Linear&) const {
+        if (is_ring_product(*this)) return emit_ring();
         const bool is_rows = split().weights == WeightSplit::rows;
         const TensorId gradient = is_rows ? whole_dy() : dy();
         const TensorId x = whole_input(a, chunk, id, "regather");
         emit_linear_data(gradient);
-        if (trains(1)) {
-            // A bias behind the sum over tp sees the rows of the output.
-            const Tensor& rows = a.graph.tensor(dy());
-            emit("backward_bias", Compute{ColumnSum{rows_of(rows), rows.shape.back()}}, {dy()}, {contribution(1)});
-            done(1);
-        }
+        emit_bias();
         if (trains(0)) {
             emit("backward_weights", Compute{linear_backward_weights(a, gradient, x)}, {gradient, x},
                  {contribution(0)});
             done(0);
         }
+    }
+    void emit_bias() const {
+        if (!trains(1)) return;
+        // A bias behind the sum over tp sees the rows of the output.
+        const Tensor& rows = a.graph.tensor(dy());
+        emit("backward_bias", Compute{ColumnSum{rows_of(rows), rows.shape.back()}}, {dy()}, {contribution(1)});
+        done(1);
+    }
+    void emit_ring() const {
+        emit_bias();
+        const bool needs = input_needs_gradient();
+        std::optional<Write> weight;
+        if (trains(0)) weight = contribution(0);
+        const TensorId dx = add_ring_backward(*this, needs, weight);
+        if (needs) give(0, dx);
+        if (trains(0)) done(0);
     }
     void emit_linear_data(TensorId gradient) const {
         if (!input_needs_gradient()) return;

@@ -2,6 +2,7 @@
 
 #include "step/attention_ops.hpp"
 #include "step/layer_step.hpp"
+#include "step/ring_products.hpp"
 #include "step/tensor_parallel.hpp"
 
 namespace lockstep::step {
@@ -66,9 +67,15 @@ struct Forward : LayerStep {
         emit_output(convolution_of(a, layer, Pass::forward), with_parameters({mine.input, weight}, 1));
     }
     void operator()(const model::Linear&) const {
-        const Gemm op = linear_forward(a, mine.input, working(0));
-        if (split().weights != WeightSplit::rows) return emit_output(op, with_parameters({mine.input}));
-        emit_sums(op, {mine.input, working(0)});
+        const bool is_ring = is_ring_product(*this);
+        if (split().weights != WeightSplit::rows) {
+            if (is_ring) return add_gathered_product(*this, with_parameters({}, 1));
+            return emit_output(linear_forward(a, mine.input, working(0)), with_parameters({mine.input}));
+        }
+        if (is_ring)
+            mine.output = add_scattered_product(*this);
+        else
+            emit_sums(linear_forward(a, mine.input, working(0)), {mine.input, working(0)});
         if (layer.parameters.size() < 2) return;
         // The bias is added once, to the sum.
         const TensorId sum = mine.output;
@@ -218,8 +225,9 @@ void add_forward(Assembly& a, Chunk& chunk) {
         const std::size_t begin = op_count(a, chunk.forward);
         LayerTensors& mine = a.layers[id.index()];
         mine.source = a.source(chunk, id, 0);
-        mine.input = whole_input(a, chunk, id, "gather");
-        std::visit(Forward(a, chunk, id), layer.kind);
+        const Forward forward(a, chunk, id);
+        mine.input = is_ring_product(forward) ? mine.source : whole_input(a, chunk, id, "gather");
+        std::visit(forward, layer.kind);
         const std::size_t end = op_count(a, chunk.forward);
         chunk.forward_of_layer[id.value] = {begin, end};
         if (layer.repeat_group < 0) continue;

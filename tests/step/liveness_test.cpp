@@ -7,6 +7,7 @@
 
 #include "graphs.hpp"
 #include "step/dependencies.hpp"
+#include "step/life_finder.hpp"
 
 namespace lockstep::step::test {
 namespace {
@@ -151,12 +152,12 @@ TEST(Liveness, no_value_is_overwritten_while_it_is_needed_in_random_graphs) {
         const MemoryPlan plan = plan_memory(graph, graph.classes[0]);
         ASSERT_EQ(violations(graph, plan), 0) << "seed " << seed << " graph " << i;
         ASSERT_GE(static_cast<double>(plan.arena_bytes), plan.peak.total.value) << "seed " << seed << " graph " << i;
-        const Lives lives = find_lives(graph, graph.classes[0]);
+        const auto lives = lives_of_storages(graph, LifeFinder(graph).find(graph.classes[0]));
         for (std::size_t a = 0; a < graph.tensors.size(); ++a) {
             const bool is_storage = !graph.tensors[a].view && plan.offset[a] >= 0;
             ASSERT_TRUE(!is_storage || plan.offset[a] % 64 == 0);
             for (std::size_t b = 0; b < a; ++b) {
-                if (!overlap(lives.of[a], lives.of[b])) continue;
+                if (!overlap(lives[a], lives[b])) continue;
                 const bool is_apart = plan.offset[a] + graph.tensors[a].slot_stride() <= plan.offset[b] ||
                                       plan.offset[b] + graph.tensors[b].slot_stride() <= plan.offset[a];
                 ASSERT_TRUE(is_apart) << "seed " << seed << " graph " << i << " tensors " << a << " " << b;

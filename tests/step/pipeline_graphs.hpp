@@ -127,7 +127,7 @@ private:
         const std::int64_t n = o_.elements;
         std::vector<TensorId> a, da, w, dw;
         for (int k = 0; k <= o_.ops; ++k) {
-            const bool is_kept = k < o_.ops;
+            const bool is_kept = k < o_.ops || s == o_.stages - 1;
             a.push_back(tensor(named(s, "a", k), n, is_kept ? in_flight_ - o_.slots_missing : 1));
             da.push_back(tensor(named(s, "da", k), n));
         }

@@ -96,7 +96,8 @@ void expect_parameters_covered(const StepGraph& graph, const model::Model& model
 std::string description(const plan::Plan& p) {
     const plan::Split& s = p.split;
     return fmt::format(
-        "tp {} cp {} dp {} replica {} pp {} vpp {} passes {} {} sp {} {} recompute {} zero {} keep {} prefetch {} reshard "
+        "tp {} cp {} dp {} replica {} pp {} vpp {} passes {} {} sp {} {} recompute {} zero {} keep {} prefetch {} "
+        "reshard "
         "{} overlap {}",
         p.mesh.tp, p.mesh.cp, p.mesh.dp, p.mesh.replica, p.mesh.pp, s.vpp, p.accumulation, to_string(s.schedule),
         s.sequence_parallel, to_string(s.context), to_string(s.recompute), s.zero, s.zero_keep, s.prefetch,
@@ -216,6 +217,7 @@ TEST(SplitPlans, hundreds_of_random_plans_pass_the_check) {
         plan.split.schedule = static_cast<plan::Schedule>(one_of({0, 1, 2}));
         plan.split.vpp = plan.split.schedule == plan::Schedule::interleaved ? 2 : 1;
         plan.split.sequence_parallel = one_of({0, 1}) == 1;
+        plan.split.async_tp = plan.split.sequence_parallel && one_of({0, 1}) == 1;
         plan.split.context = one_of({0, 1}) == 1 ? plan::ContextAlgorithm::ring : plan::ContextAlgorithm::all_to_all;
         plan.split.recompute = static_cast<plan::Recompute>(one_of({0, 1, 2}));
         plan.split.zero = one_of({0, 1, 2, 3});

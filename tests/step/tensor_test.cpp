@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <numeric>
 
 #include "base/error.hpp"
@@ -50,15 +51,15 @@ TEST(Shards, a_zigzag_gives_each_rank_an_early_and_a_late_part) {
     const Tensor tensor = split({6}, {{0, Axis::cp, Shard::Order::zigzag}});  // 8 parts of 3
     expect_runs(shard_runs(tensor, mesh, 0)[0], {{0, 0, 3}, {3, 21, 3}});
     expect_runs(shard_runs(tensor, mesh, 1)[0], {{0, 3, 3}, {3, 18, 3}});
-    expect_runs(shard_runs(tensor, mesh, 3)[0], {{0, 9, 3}, {3, 12, 3}});
+    expect_runs(shard_runs(tensor, mesh, 3)[0], {{0, 9, 6}});
     EXPECT_EQ(global_shape(tensor, mesh), Shape{24});
 }
 
 TEST(Shards, a_zigzag_lies_inside_the_outer_split_and_one_rank_has_no_zigzag) {
     const plan::Mesh mesh{.tp = 2, .cp = 2};  // rank = tp + 2 cp
     const Tensor tensor = split({4}, {{0, Axis::tp}, {0, Axis::cp, Shard::Order::zigzag}});
-    expect_runs(shard_runs(tensor, mesh, 1)[0], {{0, 8, 2}, {2, 14, 2}});   // tp 1 has 8 to 15; cp 0
-    expect_runs(shard_runs(tensor, mesh, 3)[0], {{0, 10, 2}, {2, 12, 2}});  // cp 1
+    expect_runs(shard_runs(tensor, mesh, 1)[0], {{0, 8, 2}, {2, 14, 2}});  // tp 1 has 8 to 15; cp 0
+    expect_runs(shard_runs(tensor, mesh, 3)[0], {{0, 10, 4}});             // cp 1
     expect_runs(shard_runs(tensor, {.tp = 2}, 1)[0], {{0, 4, 4}});
 }
 
@@ -79,14 +80,21 @@ TEST(Shards, of_all_ranks_cover_each_index_once) {
     EXPECT_EQ(*std::max_element(held.begin(), held.end()), 1);
 }
 
-TEST(Shards, refuse_a_zigzag_that_is_split_on_or_odd) {
+TEST(Shards, a_split_below_a_zigzag_takes_from_its_two_parts) {
+    // 16 indices, cp 0 has 0 to 3 and 12 to 15: tp 0 the first, tp 1 the others.
     const plan::Mesh mesh{.tp = 2, .cp = 2};
-    const Tensor on = split({4}, {{0, Axis::cp, Shard::Order::zigzag}, {0, Axis::tp}});
-    EXPECT_THROW(shard_runs(on, mesh, 0), LogicError);
-    EXPECT_THROW(shard_runs(split({3}, {{0, Axis::cp, Shard::Order::zigzag}}), mesh, 0), LogicError);
+    const Tensor tensor = split({4}, {{0, Axis::cp, Shard::Order::zigzag}, {0, Axis::tp}});
+    expect_runs(shard_runs(tensor, mesh, 0)[0], {{0, 0, 4}});
+    expect_runs(shard_runs(tensor, mesh, 1)[0], {{0, 12, 4}});
+}
+
+TEST(Shards, refuse_a_zigzag_of_odd_parts) {
+    const plan::Mesh mesh{.cp = 2};
+    const Tensor odd = split({3}, {{0, Axis::cp, Shard::Order::zigzag}});
+    EXPECT_THROW(shard_runs(odd, mesh, 0), LogicError);
     HandWritten made(1);
-    made.graph.mesh.cp = 2;
-    made.graph.tensors = {split({3}, {{0, Axis::cp, Shard::Order::zigzag}})};
+    made.graph.mesh = mesh;
+    made.graph.tensors = {odd};
     EXPECT_THAT(refusal(made.graph), AllOf(HasSubstr("zigzag"), HasSubstr("even extent")));
 }
 
