@@ -17,43 +17,56 @@ namespace {
 constexpr int max_steps = 1'000'000'000;
 constexpr int max_threads = 65'536;
 
+struct Refusal {
+    std::string_view key;  ///< where it is reported
+    std::string reason;
+    std::vector<int> ranks;
+};
+
+/// The plan with as many ranks as one replica has: what the model refuses of it, any world's plan is refused for.
+plan::Plan smallest_plan(const plan::PlanRequest& request) {
+    plan::Plan plan;
+    plan.mesh = {.tp = request.tp, .cp = request.cp, .ep = request.ep, .pp = request.pp};
+    plan.split = request.split;
+    plan.accumulation = request.pp;
+    return plan;
+}
+
 /// What speaks against the plan of one world. Which ranks share a node is known where a machine is: a world counts as
 /// one node here.
-std::vector<std::string> refusals_of(const Experiment& experiment, int ranks, std::string_view& key) {
+std::vector<Refusal> refusals_of(const Experiment& experiment, int ranks) {
+    const machine::Placement placement{ranks, ranks};
+    std::vector<Refusal> refusals;
+    plan::Plan plan = smallest_plan(experiment.plan);
+    std::string_view key = "ranks";
     try {
-        const plan::Plan made =
-            plan::make_plan(experiment.plan, experiment.batch, experiment.optimizer, {ranks, ranks});
-        key = "plan";
-        return plan::plan_refusals(made, experiment.model);
-    } catch (const InputError& failure) {
+        plan::make_mesh(experiment.plan, placement);
         key = experiment.is_strong_scaling() ? "global_batch" : "batch_per_rank";
-        return {failure.what()};
-    }
+        plan = plan::make_plan(experiment.plan, experiment.batch, experiment.optimizer, placement);
+    } catch (const InputError& failure) { refusals.push_back({key, failure.what(), {ranks}}); }
+    for (auto& reason : plan::plan_refusals(plan, experiment.model))
+        refusals.push_back({"plan", std::move(reason), {ranks}});
+    return refusals;
 }
 
 /// Every rank count of the list has to make a plan that suits the model. What is the same in all worlds is said once.
 void check_worlds(config::Object& object, const Experiment& experiment) {
-    struct Refusal {
-        std::string_view key;
-        std::string reason;
-        std::vector<int> ranks;
-    };
     std::vector<Refusal> refusals;
-    for (const int ranks : experiment.ranks) {
-        std::string_view key;
-        for (auto& reason : refusals_of(experiment, ranks, key)) {
-            const auto known = std::ranges::find(refusals, reason, &Refusal::reason);
+    for (const int ranks : experiment.ranks)
+        for (auto& refusal : refusals_of(experiment, ranks)) {
+            const auto known = std::ranges::find(refusals, refusal.reason, &Refusal::reason);
             if (known == refusals.end())
-                refusals.push_back({key, std::move(reason), {ranks}});
+                refusals.push_back(std::move(refusal));
             else
                 known->ranks.push_back(ranks);
         }
-    }
     for (const Refusal& refusal : refusals) {
         const bool is_general = refusal.key == "plan" && refusal.ranks.size() == experiment.ranks.size();
+        const bool names_ranks = refusal.key == "ranks";
         object.error(refusal.key,
-                     is_general ? refusal.reason
-                                : fmt::format("with ranks={}: {}", fmt::join(refusal.ranks, ", "), refusal.reason));
+                     is_general || names_ranks
+                         ? refusal.reason
+                         : fmt::format("with ranks={}: {}", fmt::join(refusal.ranks, ", "), refusal.reason));
     }
 }
 

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <vector>
+
 #include "model/limits.hpp"
 
 namespace lockstep::model {
@@ -9,6 +12,31 @@ namespace lockstep::model {
 namespace {
 
 constexpr std::int64_t layers_per_block = 14;  // norm, qkv, rotary, attention, proj, dropout, add; the same for the MLP
+constexpr std::int64_t layers_per_adapter = 3;
+
+const std::vector<std::string> lora_targets{"qkv", "proj", "up", "down"};
+
+Lora read_lora(config::Object& gpt) {
+    Lora lora;
+    const auto node = gpt.node("lora");
+    if (!node) return lora;
+    config::Object object(*node, "lora", gpt.diagnostics());
+    lora.rank = object.integer("rank", 1, max_extent);
+    lora.alpha = object.number_or("alpha", static_cast<double>(lora.rank), 1e-6, 1e6);
+    lora.targets = object.has("targets") ? object.texts("targets") : lora_targets;
+    if (lora.targets.empty())
+        object.error("targets", fmt::format("an empty list; use some of {}", fmt::join(lora_targets, ", ")));
+    for (const auto& target : lora.targets) {
+        if (std::ranges::find(lora_targets, target) == lora_targets.end())
+            object.error("targets",
+                         fmt::format("unknown target '{}'{}; use some of {}", target,
+                                     config::did_you_mean(target, lora_targets), fmt::join(lora_targets, ", ")));
+        if (std::ranges::count(lora.targets, target) > 1)
+            object.error("targets", fmt::format("'{}' is in the list twice; keep one", target));
+    }
+    object.finish();
+    return lora;
+}
 
 void read_positions(config::Object& object, Transformer& t) {
     t.rotary = object.choice_or("position", {"learned", "rotary"}, "learned") == "rotary";
@@ -51,7 +79,9 @@ Transformer read_gpt(const config::Node& node, config::Diagnostics& diagnostics)
     read_positions(object, t);
     if (readable && t.heads % t.kv_heads != 0)
         object.error("kv_heads", fmt::format("kv_heads {} doesn't divide heads {}", t.kv_heads, t.heads));
-    check_layer_count(object, t.layers, layers_per_block);
+    t.lora = read_lora(object);
+    check_layer_count(object, t.layers,
+                      layers_per_block + layers_per_adapter * static_cast<std::int64_t>(t.lora.targets.size()));
     object.finish();
     return t;
 }
@@ -77,6 +107,7 @@ Model build_gpt(const std::string& name, const Transformer& t) {
     head.add("loss", SoftmaxLoss{t.vocab});
     Model model = builder.take();
     model.sample_unit = "sequences";
+    model.lora_rank = t.lora.rank;
     return model;
 }
 

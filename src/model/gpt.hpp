@@ -11,7 +11,8 @@ namespace lockstep::model {
 
 /// Reads the mapping under `gpt:` of a model file: layers, hidden, heads, kv_heads (default heads), head_dim (default
 /// hidden / heads), ffn (default 4 hidden), vocab, seq_len, gated, tied, bias, norm (layer or rms), position (learned
-/// or rotary), positions (default seq_len), rope_theta, dropout, epsilon. Errors go to the diagnostics.
+/// or rotary), positions (default seq_len), rope_theta, dropout, epsilon, lora {rank, alpha (default rank), targets
+/// (default qkv, proj, up, down)}. Errors go to the diagnostics.
 Transformer read_gpt(const config::Node& node, config::Diagnostics& diagnostics);
 
 /// Pre-norm blocks (GPT-2, Radford et al. 2019; Llama, Touvron et al. 2023): x + attention(norm(x)), x + mlp(norm(x)),

@@ -66,7 +66,8 @@ std::string overridden_name(const std::string& base, const Node& overrides) {
     std::vector<std::string> changes;
     for (const auto& entry : overrides.entries())
         if (entry.key != "base" && entry.key != "name")
-            changes.push_back(fmt::format("{}={}", entry.key, entry.value.text()));
+            changes.push_back(fmt::format("{}={}", entry.key,
+                                          entry.value.is_scalar() ? entry.value.text() : entry.value.canonical()));
     std::sort(changes.begin(), changes.end());
     return changes.empty() ? base : fmt::format("{}[{}]", base, fmt::join(changes, ","));
 }

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "model/limits.hpp"
 
 namespace lockstep::model {
@@ -39,13 +41,29 @@ void check_layer_count(config::Object& object, std::int64_t blocks, std::int64_t
 
 LayerId Chain::add(const std::string& name, LayerKind kind) {
     last_ = builder_.add(prefix_ + name, std::move(kind), {last_},
-                         {.init_scale = transformer_init_scale, .repeat_group = group_});
+                         {.init_scale = transformer_init_scale, .trainable = is_trained(), .repeat_group = group_});
     return last_.layer;
+}
+
+void Chain::add_linear(const std::string& name, const Linear& linear) {
+    const Feed input = last_;
+    const LayerId frozen = add(name, linear);
+    if (std::ranges::find(sizes_.lora.targets, name) == sizes_.lora.targets.end()) return;
+    const std::string adapter = prefix_ + name + ".lora_";
+    const std::int64_t rank = sizes_.lora.rank;
+    const LayerId a = builder_.add(adapter + "a", Linear{linear.in_features, rank, false}, {input},
+                                   {.init_scale = transformer_init_scale, .repeat_group = group_});
+    const LayerId b = builder_.add(adapter + "b", Linear{rank, linear.out_features, false}, {Feed{a}},
+                                   {.init_scale = 0, .repeat_group = group_});
+    last_ = builder_.add(adapter + "add", Add{}, {Feed{frozen}, Feed{b}}, {.repeat_group = group_});
 }
 
 LayerId Chain::add_tied(const std::string& name, LayerKind kind, ParameterId weight) {
     last_ = builder_.add(prefix_ + name, std::move(kind), {last_},
-                         {.init_scale = transformer_init_scale, .tied_weight = weight, .repeat_group = group_});
+                         {.init_scale = transformer_init_scale,
+                          .tied_weight = weight,
+                          .trainable = is_trained(),
+                          .repeat_group = group_});
     return last_.layer;
 }
 
@@ -62,20 +80,20 @@ void Chain::add_norm(const std::string& name) { add(name, Norm{sizes_.norm, size
 
 void Chain::add_attention() {
     const std::int64_t qkv = (sizes_.heads + 2 * sizes_.kv_heads) * sizes_.head_dim;
-    add("qkv", Linear{sizes_.hidden, qkv, sizes_.bias});
+    add_linear("qkv", Linear{sizes_.hidden, qkv, sizes_.bias});
     if (sizes_.rotary) add("rotary", Rotary{sizes_.heads, sizes_.kv_heads, sizes_.head_dim, sizes_.rope_theta});
     add("attention", Attention{sizes_.heads, sizes_.kv_heads, sizes_.head_dim, sizes_.causal, sizes_.dropout});
-    add("proj", Linear{sizes_.heads * sizes_.head_dim, sizes_.hidden, sizes_.bias});
+    add_linear("proj", Linear{sizes_.heads * sizes_.head_dim, sizes_.hidden, sizes_.bias});
     add_dropout("proj_dropout");
 }
 
 void Chain::add_mlp() {
-    add("up", Linear{sizes_.hidden, sizes_.gated ? 2 * sizes_.ffn : sizes_.ffn, sizes_.bias});
+    add_linear("up", Linear{sizes_.hidden, sizes_.gated ? 2 * sizes_.ffn : sizes_.ffn, sizes_.bias});
     if (sizes_.gated)
         add("gate", GatedActivation{sizes_.ffn});
     else
         add("gelu", Activation{Activation::Kind::gelu});
-    add("down", Linear{sizes_.ffn, sizes_.hidden, sizes_.bias});
+    add_linear("down", Linear{sizes_.ffn, sizes_.hidden, sizes_.bias});
     add_dropout("down_dropout");
 }
 

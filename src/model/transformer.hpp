@@ -3,11 +3,21 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "config/document.hpp"
 #include "model/builder.hpp"
 
 namespace lockstep::model {
+
+/// Low-rank adapters (Hu et al. 2021): each target's linear layer is frozen, and y = W x + (alpha / rank) B (A x)
+/// trains A [rank, in] (normal start) and B [out, rank] (from zero) alone. alpha / rank is part of B here: B is zero at
+/// the start either way, so that only the step that the optimizer takes along B differs, not the work.
+struct Lora {
+    std::int64_t rank = 0;  ///< 0: none, everything trains
+    double alpha = 0;
+    std::vector<std::string> targets;  ///< of qkv, proj, up, down
+};
 
 struct Transformer {
     std::int64_t layers = 0, hidden = 0, heads = 0, kv_heads = 0, head_dim = 0, ffn = 0;
@@ -21,6 +31,7 @@ struct Transformer {
     double dropout = 0;  ///< of embeddings, attention probabilities and residual branches alike
     double epsilon = 1e-5;
     Norm::Kind norm = Norm::Kind::layer;
+    Lora lora;
 };
 
 /// Reads the sizes both families have: layers, hidden, heads, ffn (default 4 hidden), vocab, seq_len, dropout, epsilon.
@@ -36,6 +47,8 @@ public:
         : builder_(builder), sizes_(sizes), prefix_(std::move(prefix)), group_(repeat_group), last_(start) {}
 
     LayerId add(const std::string& name, LayerKind kind);
+    /// A linear layer; with adapters where Lora::targets has its name: NAME.lora_a, NAME.lora_b and NAME.lora_add.
+    void add_linear(const std::string& name, const Linear& linear);
     LayerId add_tied(const std::string& name, LayerKind kind, ParameterId weight);
     LayerId add_sum(const std::string& name, LayerId other);
     void add_dropout(const std::string& name);  ///< nothing when its probability is 0
@@ -47,6 +60,7 @@ public:
     LayerId last() const { return last_.layer; }
 
 private:
+    bool is_trained() const { return sizes_.lora.rank == 0; }
     ModelBuilder& builder_;
     const Transformer& sizes_;
     std::string prefix_;

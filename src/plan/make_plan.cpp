@@ -134,14 +134,19 @@ void split_batch(Plan& plan, const PlanRequest& request, const BatchRequest& bat
 
 }  // namespace
 
+Mesh make_mesh(const PlanRequest& request, const machine::Placement& placement) {
+    const int left = data_parallel_ranks(request, placement.ranks);
+    Mesh mesh{.tp = request.tp, .cp = request.cp, .ep = request.ep, .pp = request.pp};
+    mesh.replica = replica_of(request, placement, left);
+    mesh.dp = left / mesh.replica;
+    return mesh;
+}
+
 Plan make_plan(const PlanRequest& request, const BatchRequest& batch, Optimizer optimizer,
                const machine::Placement& placement) {
-    const int left = data_parallel_ranks(request, placement.ranks);
-    check_batch_request(batch);
     Plan plan;
-    plan.mesh = Mesh{.tp = request.tp, .cp = request.cp, .ep = request.ep, .pp = request.pp};
-    plan.mesh.replica = replica_of(request, placement, left);
-    plan.mesh.dp = left / plan.mesh.replica;
+    plan.mesh = make_mesh(request, placement);
+    check_batch_request(batch);
     plan.split = request.split;
     split_batch(plan, request, batch);
     plan.bucket = request.bucket;

@@ -98,7 +98,11 @@ inline constexpr int max_accumulation = 1'000'000;
 inline constexpr int max_prefetch = 1'000;
 inline constexpr int max_blocks = 1'000'000;  ///< of a chunk
 
-/// The plan for a world of `ranks`: dp replica = ranks / (tp pp cp ep), micro-batch = batch of a replica /
+/// The mesh of a world: dp = ranks / (tp pp cp ep replica). With shard_within_node, replica = the nodes of a pipeline
+/// stage, so that dp stays inside one. Throws InputError naming the nearest values when ranks and sizes don't fit.
+Mesh make_mesh(const PlanRequest& request, const machine::Placement& placement);
+
+/// The plan for a world: its mesh, micro-batch = batch of a replica /
 /// accumulation, or, when `microbatch` is given and accumulation is not, accumulation = batch of a replica /
 /// microbatch. With shard_within_node, replica = the nodes of a pipeline stage, so that dp stays inside one. Throws
 /// InputError when ranks, batch and plan don't fit, naming the nearest values that do.

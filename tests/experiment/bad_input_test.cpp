@@ -50,8 +50,12 @@ INSTANTIATE_TEST_SUITE_P(
         BadValue{"machine: {count: 2}", "key 'node' is missing"},
         BadValue{"machine: {node: dgx-2, cuont: 2}", "'count'"}, BadValue{"machine:", "machine: wants a name"},
         BadValue{"machine: [host, [dgx-2]]", "a list in a list"},
-        BadValue{"global_batch: 64", "is given beside batch_per_rank"}, BadValue{"plan: {tp: 16}", "use tp: 1"},
-        BadValue{"plan: {zero: 1}", "use zero: 0"}, BadValue{"plan: {bucket: 25}", "bucket: wants a size"},
+        BadValue{"global_batch: 64", "is given beside batch_per_rank"},
+        BadValue{"plan: {tp: 0}", "tp: wants a whole number from 1"}, BadValue{"plan: {zero: 4}", "from 0 to 3"},
+        BadValue{"plan: {recompute: selective}", "this model has none"},
+        BadValue{"plan: {vpp: 2}", "use pp of 2 or more"}, BadValue{"plan: {stage_blocks: [17]}", "17 blocks"},
+        BadValue{"plan: {pp: [1, 1]}", "1 is in the list twice"},
+        BadValue{"plan: {bucket: 25}", "bucket: wants a size"},
         BadValue{"plan: {bukcet: 25 MiB}", "did you mean 'bucket'"}, BadValue{"plan: 7", "plan"},
         BadValue{"input: {bytes_per_sample: 0, rate: 1 GB/s}", "bytes_per_sample: wants more than 0"},
         BadValue{"input: {bytes_per_sample: 1 kB, rate: 0}", "rate: wants more than 0"},
@@ -89,7 +93,7 @@ TEST_F(BadFile, the_errors_of_a_model_file_are_among_those_of_the_experiment) {
 TEST_F(BadFile, every_error_comes_at_once_and_each_once) {
     const std::string failure = failure_of(
         "model: [resnet50, resnet5O]\nranks: [0, 2]\nbatch_per_rank: [0, 8]\nprecision: [fp33, bf16]\n"
-        "framework: nothing\nplan: {tp: 2, overlap: 7}\nsteps: 0\nwamrup: 1\n");
+        "framework: nothing\nplan: {tp: 0, overlap: 7}\nsteps: 0\nwamrup: 1\n");
     for (const char* const place : {":1:19", ":2:9", ":3:18", ":4:13", ":5:12", ":6:12", ":6:24", ":7:8", ":8:1"})
         EXPECT_THAT(failure, HasSubstr(std::string("mine.yaml") + place));
     EXPECT_EQ(std::ranges::count(failure, '\n'), 8) << failure;
@@ -98,6 +102,30 @@ TEST_F(BadFile, every_error_comes_at_once_and_each_once) {
 TEST_F(BadFile, a_global_batch_has_to_fit_every_rank_count) {
     EXPECT_THAT(failure_of("model: resnet50\nglobal_batch: 64\nranks: [1, 2, 3]\n"),
                 AllOf(HasSubstr("mine.yaml:2:15"), HasSubstr("with ranks=3"), HasSubstr("use 63 or 66")));
+}
+
+TEST_F(BadFile, what_a_model_refuses_of_a_plan_is_said_once_at_the_plan) {
+    const std::string failure =
+        failure_of("model: gpt-small\nbatch_per_rank: 4\nranks: [8, 16]\nplan: {tp: 8, pp: 1, ep: 1}\n");
+    EXPECT_THAT(failure,
+                AllOf(HasSubstr("mine.yaml:4:7: plan: tp=8 doesn't divide heads=12; use tp=1, 2, 3, 4, 6 or 12"),
+                      HasSubstr("kv_heads=12"), HasSubstr("vocab: 50304")));
+    EXPECT_EQ(std::ranges::count(failure, '\n'), 2) << failure;
+}
+
+TEST_F(BadFile, what_only_some_worlds_refuse_names_them) {
+    const std::string failure = failure_of(
+        "model: {base: gpt-small, layers: 1, hidden: 2, heads: 1, vocab: 2, seq_len: 4}\nbatch_per_rank: 1\n"
+        "ranks: [1, 2, 256, 512]\nplan: {zero: 3}\n");
+    EXPECT_THAT(failure, AllOf(HasSubstr("with ranks=256: zero=3 spreads 74 parameters"), HasSubstr("with ranks=512")));
+}
+
+TEST_F(BadFile, a_world_that_is_not_the_product_is_refused_beside_what_the_model_refuses) {
+    const std::string failure =
+        failure_of("model: gpt-small\nbatch_per_rank: 4\nranks: [8, 20]\nplan: {tp: 8, ep: 2}\n");
+    EXPECT_THAT(failure, AllOf(HasSubstr("mine.yaml:3:8: ranks: ranks=8 can't be split into replicas of 16"),
+                               HasSubstr("ranks=20 can't be split"), HasSubstr("use 16 or 32 ranks"),
+                               HasSubstr("plan: tp=8 doesn't divide heads=12"), HasSubstr("use ep=1")));
 }
 
 TEST_F(BadFile, too_many_points_are_refused_with_the_lengths_of_the_lists) {
@@ -112,7 +140,7 @@ TEST_F(BadFile, a_batch_that_passes_do_not_divide_is_refused_at_the_batch) {
     EXPECT_THAT(failure_of(std::string(smallest) + "accumulation: 3\n"),
                 AllOf(HasSubstr("mine.yaml:2:17"), HasSubstr("not divisible by accumulation=3; use 6 or 9")));
     EXPECT_THAT(failure_of(std::string(smallest) + "plan: {microbatch: 3}\n"),
-                AllOf(HasSubstr("mine.yaml:2:17"), HasSubstr("use microbatch=8")));
+                AllOf(HasSubstr("mine.yaml:2:17"), HasSubstr("or microbatch of 2 or 4")));
 }
 
 TEST_F(BadFile, a_list_where_a_mapping_belongs_is_refused) {

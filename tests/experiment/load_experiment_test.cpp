@@ -152,6 +152,43 @@ TEST_F(LoadExperiment, a_merged_point_loads_as_the_same_point) {
     }
 }
 
+TEST_F(LoadExperiment, every_key_of_a_plan_is_read_and_loads_again) {
+    const std::string text =
+        "model: {base: gpt-small, vocab: 50304, layers: 8}\nbatch_per_rank: 8\nranks: [16, 32]\nplan: {tp: 2, pp: 4, "
+        "vpp: 2, stage_blocks: [0, 1, 2, 1, 1, 1, 1, 1], cp: 2, sequence_parallel: true, async_tp: true, context: "
+        "all-to-all, recompute: full, zero: 3, zero_keep: true, prefetch: 3, reshard_after_forward: false, "
+        "shard_within_node: true, microbatch: 2}\n";
+    const Experiment point = load(text).points.at(0);
+    EXPECT_FALSE(point.batch.accumulation.has_value());
+    const plan::Plan plan = point.plan_for({32, 16});
+    EXPECT_EQ(plan.accumulation, 4);  // 8 samples of a replica in passes of 2
+    EXPECT_EQ(plan.mesh.dp, 2);
+    EXPECT_EQ(plan.split.schedule, plan::Schedule::interleaved);
+    EXPECT_THAT(plan.split.stage_blocks, ElementsAre(0, 1, 2, 1, 1, 1, 1, 1));
+    const Experiment again = load(point.merged.canonical()).points.at(0);
+    EXPECT_EQ(again.merged.canonical(), point.merged.canonical());
+    EXPECT_EQ(again.plan.split.prefetch, 3);
+    EXPECT_TRUE(again.plan.shard_within_node);
+    EXPECT_TRUE(again.plan.split.async_tp);
+    EXPECT_EQ(again.plan.split.stage_blocks, point.plan.split.stage_blocks);
+}
+
+TEST_F(LoadExperiment, stage_blocks_are_one_value_and_other_lists_make_points) {
+    const auto points = load(
+                            "model: gpt-small\nbatch_per_rank: 4\nranks: 4\nplan: {pp: 4, stage_blocks: [2, 4, 4, 2], "
+                            "zero: [0, 1], recompute: [none, full], microbatch: 1}\n")
+                            .points;
+    ASSERT_EQ(points.size(), 4U);
+    EXPECT_EQ(points[3].label, "plan.zero=1 plan.recompute=full");
+    EXPECT_THAT(points[3].plan.split.stage_blocks, ElementsAre(2, 4, 4, 2));
+}
+
+TEST_F(LoadExperiment, a_plan_is_checked_where_it_is_made) {
+    Experiment point = load("{model: gpt-small, batch_per_rank: 1}").points.at(0);
+    point.plan.tp = 2;
+    EXPECT_THROW(point.plan_for({2, 2}), InputError);  // 50257 is odd
+}
+
 TEST_F(LoadExperiment, every_shipped_experiment_loads) {
     int count = 0;
     for (const auto& entry :
@@ -160,7 +197,8 @@ TEST_F(LoadExperiment, every_shipped_experiment_loads) {
         ++count;
         const auto loaded = load_experiment(entry.path(), {}, data());
         for (const auto& point : loaded.points)
-            for (const int ranks : point.ranks) EXPECT_EQ(point.plan_for({ranks, ranks}).mesh.dp, ranks) << entry.path();
+            for (const int ranks : point.ranks)
+                EXPECT_EQ(point.plan_for({ranks, ranks}).mesh.dp, ranks) << entry.path();
     }
     EXPECT_GE(count, 5);
 }
