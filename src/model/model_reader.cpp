@@ -62,12 +62,17 @@ std::string_view family_of(const Node& document) {
     return "";
 }
 
+/// "layers=2", "lora.rank=16": a change each.
+void add_changes(const std::string& key, const Node& value, std::vector<std::string>& changes) {
+    if (!value.is_mapping())
+        changes.push_back(fmt::format("{}={}", key, value.is_scalar() ? value.text() : value.canonical()));
+    for (const auto& entry : value.entries()) add_changes(fmt::format("{}.{}", key, entry.key), entry.value, changes);
+}
+
 std::string overridden_name(const std::string& base, const Node& overrides) {
     std::vector<std::string> changes;
     for (const auto& entry : overrides.entries())
-        if (entry.key != "base" && entry.key != "name")
-            changes.push_back(fmt::format("{}={}", entry.key,
-                                          entry.value.is_scalar() ? entry.value.text() : entry.value.canonical()));
+        if (entry.key != "base" && entry.key != "name") add_changes(entry.key, entry.value, changes);
     std::sort(changes.begin(), changes.end());
     return changes.empty() ? base : fmt::format("{}[{}]", base, fmt::join(changes, ","));
 }

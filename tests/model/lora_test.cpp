@@ -75,7 +75,7 @@ TEST(Lora, an_experiment_adds_it_to_a_model_by_name) {
     diagnostics.throw_if_any();
     // 16 (in + out) of qkv 4096 -> 6144, proj 4096 -> 4096, up 4096 -> 28672, down 14336 -> 4096, in 32 blocks
     EXPECT_EQ(trained_elements(model), 32 * 16 * ((4096 + 6144) + 2 * 4096 + (4096 + 28672) + (14336 + 4096)));
-    EXPECT_THAT(model.name, HasSubstr("rank"));
+    EXPECT_EQ(model.name, "llama-3.1-8b[lora.alpha=32,lora.rank=16]");
 }
 
 TEST(Lora, wrong_adapters_are_all_reported) {
