@@ -4,12 +4,40 @@
 #include "cli/command.hpp"
 #include "cli/inputs.hpp"
 #include "cli/prepare.hpp"
+#include "machine/catalog.hpp"
+#include "machine/host_probe.hpp"
 #include "report/plan_tables.hpp"
 #include "step/liveness.hpp"
 
 namespace lockstep::cli {
 
 namespace {
+
+/// The machine a plan is for; the host is looked at, not measured.
+struct Target {
+    std::optional<machine::Machine> machine;  ///< none: the host
+    machine::HostStructure host;
+
+    bool is_host() const { return !machine; }
+    machine::Placement place(int ranks) const {
+        return machine ? machine->place(ranks) : machine::Placement{ranks, ranks};
+    }
+    std::string device_name() const { return machine ? machine->device.name : host.cpu_model + " (all ranks)"; }
+    Bytes capacity() const { return machine ? machine->device.memory : Bytes{}; }
+    int nics_per_node() const {
+        if (!machine || !machine->network) return 0;
+        return machine->network->nics_per_node > 0 ? machine->network->nics_per_node : machine->node.nics();
+    }
+};
+
+Target target_of(const config::DataPath& data, const experiment::Experiment& experiment) {
+    if (experiment.machine.is_scalar() && experiment.machine.text() == "host")
+        return {std::nullopt, machine::read_host_structure()};
+    config::Diagnostics diagnostics;
+    machine::Machine machine = machine::load_machine(data, experiment.machine, diagnostics);
+    diagnostics.throw_if_any();
+    return {std::move(machine), {}};
+}
 
 ExitCode show_plan(const Parsed& parsed) {
     const LoadedInput input = load_input(parsed.words[0], parsed.globals);
@@ -19,15 +47,22 @@ ExitCode show_plan(const Parsed& parsed) {
     }
     config::Json all = config::Json::array();
     for (const auto& point : input.experiments.points) {
-        const bool is_host = point.machine.is_scalar() && point.machine.text() == "host";
-        const auto experiment = for_device(point, is_host ? machine::DeviceKind::cpu : machine::DeviceKind::gpu);
+        const Target target = target_of(input.data, point);
+        const auto experiment =
+            for_device(point, target.is_host() ? machine::DeviceKind::cpu : machine::DeviceKind::gpu);
         for (const int ranks : parsed.integers("ranks").value_or(std::vector{experiment.ranks.back()})) {
-            const step::StepGraph graph = build_graph(experiment, experiment.plan_for({ranks, ranks}), {ranks, ranks});
-            const step::MemoryPlan memory = step::plan_memory(graph, graph.classes.front());
+            const machine::Placement placement = target.place(ranks);
+            const plan::Plan plan = experiment.plan_for(placement);
+            const step::StepGraph graph = build_graph(experiment, plan, placement);
+            report::PlanView view{graph, step::measure_memory(graph), target.device_name(), target.capacity()};
+            view.nics_per_node = target.nics_per_node();
+            if (view.capacity.value > 0)
+                view.largest_micro_batch =
+                    drive::largest_micro_batch(memory_of(experiment, plan, placement), view.capacity);
             if (parsed.globals.json)
-                all.push(report::plan_json(graph, memory));
+                all.push(report::plan_json(view));
             else
-                fmt::print("{}\n", report::format_plan(graph, memory));
+                fmt::print("{}\n", report::format_plan(view));
         }
     }
     if (parsed.globals.json) fmt::print("{}\n", all.dump());

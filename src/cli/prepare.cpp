@@ -23,15 +23,36 @@ experiment::Experiment for_device(experiment::Experiment experiment, machine::De
     return experiment;
 }
 
+namespace {
+
+step::StepGraph build(const experiment::Experiment& experiment, const plan::Plan& plan,
+                      const machine::Placement& placement) {
+    return step::build_step({.model = experiment.model,
+                             .plan = plan,
+                             .framework = experiment.framework,
+                             .placement = placement,
+                             .precision = experiment.precision,
+                             .seed = experiment.seed,
+                             .input = input_copy(experiment, plan)});
+}
+
+}  // namespace
+
+drive::MemoryOfMicroBatch memory_of(const experiment::Experiment& experiment, const plan::Plan& plan,
+                                    const machine::Placement& placement) {
+    return [&experiment, plan, placement](std::int64_t micro_batch) {
+        plan::Plan other = plan;
+        other.micro_batch = micro_batch;
+        step::MemoryUse most;
+        for (const step::MemoryPlan& memory : step::measure_memory(build(experiment, other, placement)))
+            if (memory.peak.total > most.total) most = memory.peak;
+        return most;
+    };
+}
+
 step::StepGraph build_graph(const experiment::Experiment& experiment, const plan::Plan& plan,
                             const machine::Placement& placement) {
-    step::StepGraph graph = step::build_step({.model = experiment.model,
-                                              .plan = plan,
-                                              .framework = experiment.framework,
-                                              .placement = placement,
-                                              .precision = experiment.precision,
-                                              .seed = experiment.seed,
-                                              .input = input_copy(experiment, plan)});
+    step::StepGraph graph = build(experiment, plan, placement);
     step::check(graph);
     return graph;
 }

@@ -1,6 +1,7 @@
 // From an experiment's point to a checked step graph.
 #pragma once
 
+#include "drive/memory_fit.hpp"
 #include "experiment/experiment.hpp"
 #include "machine/device.hpp"
 #include "machine/placement.hpp"
@@ -11,6 +12,10 @@ namespace lockstep::cli {
 
 /// The experiment as a device of `kind` carries it out: CPU libraries want packed weights.
 experiment::Experiment for_device(experiment::Experiment experiment, machine::DeviceKind kind);
+
+/// What a rank needs most when the plan's passes take other micro-batches; for drive::largest_micro_batch.
+drive::MemoryOfMicroBatch memory_of(const experiment::Experiment& experiment, const plan::Plan& plan,
+                                    const machine::Placement& placement);
 
 /// Builds and checks the graph of a plan.
 step::StepGraph build_graph(const experiment::Experiment& experiment, const plan::Plan& plan,

@@ -38,6 +38,14 @@ struct Prepared {
     int threads = 1;
 };
 
+/// What the executor allocates for a rank: the peak by category, the arena in all.
+step::MemoryUse needed_memory(const step::StepGraph& graph, int rank) {
+    const step::MemoryPlan plan = step::plan_memory(graph, graph.rank_class(rank));
+    step::MemoryUse use = plan.peak;
+    use.total = Bytes{static_cast<double>(plan.arena_bytes)};
+    return use;
+}
+
 Prepared prepare_run(world::World& world, const RunRequest& request, const std::vector<std::string>& words,
                      const Globals& globals) {
     Prepared prepared;
@@ -53,9 +61,10 @@ Prepared prepare_run(world::World& world, const RunRequest& request, const std::
         const plan::Plan plan = prepared.experiment.plan_for(placement);
         prepared.graph = build_graph(prepared.experiment, plan, placement);
         cpu::check_precision(prepared.graph);
-        const auto memory = step::plan_memory(prepared.graph, prepared.graph.rank_class(world.rank())).peak;
-        drive::require_memory(memory, structure.memory / static_cast<double>(world.local_size()), structure.cpu_model,
-                              plan.micro_batch);
+        const std::string excess = drive::why_too_large(
+            needed_memory(prepared.graph, world.rank()), structure.memory / static_cast<double>(world.local_size()),
+            fmt::format("a rank's share of {}", structure.cpu_model), memory_of(prepared.experiment, plan, placement));
+        if (!excess.empty()) throw InputError("the step " + excess);
     });
     prepared.machine =
         machine::make_host_machine(structure, rates_for_run(world, structure, prepared.threads), world.local_size());

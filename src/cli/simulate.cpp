@@ -74,10 +74,9 @@ analysis::RunFindings predict_point(const experiment::Experiment& written, const
     run.warmup_steps = request.out ? experiment.warmup : std::min(experiment.warmup, steady_warmup);
     run.planned_steps = static_cast<int>(run.warmup_steps + counted);
     run.provenance = versions();
-    if (run.memory_capacity.value > 0 && run.memory.total > run.memory_capacity)
-        run.warnings.push_back(fmt::format("does not fit: needs {:.1f} GiB a rank, {} has {:.1f} GiB",
-                                           run.memory.total / Bytes{1073741824}, machine.device.name,
-                                           run.memory_capacity / Bytes{1073741824}));
+    const std::string excess = drive::why_too_large(run.memory, run.memory_capacity, machine.device.name,
+                                                    memory_of(experiment, plan, placement));
+    if (!excess.empty()) run.warnings.push_back(excess);
     const auto records = drive::collect_steps(executor, run.planned_steps);
     auto findings = analysis::analyze_records(run, graph, records);
     if (request.out) {

@@ -76,15 +76,4 @@ record::RunDescription describe_run(const experiment::Experiment& experiment, co
     return run;
 }
 
-void require_memory(const step::MemoryUse& use, Bytes capacity, const std::string& device,
-                    std::int64_t batch_per_rank) {
-    if (capacity.value <= 0 || use.total <= capacity) return;
-    throw InputError(fmt::format(
-        "the step needs {} a rank and {} has {} (parameters {}, gradients {}, optimizer {}, activations {}); use a "
-        "smaller "
-        "batch than {} a rank, or accumulation",
-        config::format(use.total), device, config::format(capacity), config::format(use.parameters),
-        config::format(use.gradients), config::format(use.optimizer), config::format(use.activations), batch_per_rank));
-}
-
 }  // namespace lockstep::drive

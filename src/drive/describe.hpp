@@ -28,7 +28,4 @@ struct PeakUsed {
 };
 std::optional<PeakUsed> peak_for(const machine::Device& device, Precision precision);
 
-/// Throws InputError when the step does not fit the device's memory: says by how much and what to change.
-void require_memory(const step::MemoryUse& use, Bytes capacity, const std::string& device, std::int64_t batch_per_rank);
-
 }  // namespace lockstep::drive

@@ -1,7 +1,9 @@
-// What a plan makes of a step: its ops, messages and memory, as text and as JSON.
+// What a plan makes of a step: its ops, messages, communicators and memory, as text and as JSON.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "config/json.hpp"
 #include "step/graph.hpp"
@@ -9,11 +11,23 @@
 
 namespace lockstep::report {
 
-/// For each class of ranks: what it issues, work by phase and kind of op, everything it sends, memory by category.
-std::string format_plan(const step::StepGraph& graph, const step::MemoryPlan& memory);
+/// A step with what is known of the device it should fit.
+struct PlanView {
+    const step::StepGraph& graph;
+    std::vector<step::MemoryPlan> memory;                            ///< by class
+    std::string device;                                              ///< empty: none is known
+    Bytes capacity;                                                  ///< of the device; 0: not known
+    std::optional<std::int64_t> largest_micro_batch = std::nullopt;  ///< that fits; 0: not even one sample
+    int nics_per_node = 0;                                           ///< 0: no network
+};
 
-/// The same as an object: name, mesh, batch, classes[{name, multiplicity, issues, work[], communication[]}],
-/// memory_bytes_per_rank, arena_bytes, peak_op. `memory` is of the first class.
-config::Json plan_json(const step::StepGraph& graph, const step::MemoryPlan& memory);
+/// For each class of ranks: what it issues, work by phase and kind of op, everything it sends; the communicators and
+/// the nodes they cross; memory by class and category.
+std::string format_plan(const PlanView& view);
+
+/// The same as an object: name, mesh, batch, communicators[{name, ranks, nodes, nics}], classes[{name, multiplicity,
+/// issues, work[], communication[], memory_bytes_per_rank{parameters ... total}, peak_op}], memory_bytes_per_rank (of
+/// the class that needs most), device, capacity_bytes, largest_micro_batch.
+config::Json plan_json(const PlanView& view);
 
 }  // namespace lockstep::report

@@ -48,10 +48,8 @@ step::ExecutorInfo SimExecutor::info() const {
 step::MemoryUse SimExecutor::memory() const {
     engine();
     step::MemoryUse most;
-    for (const step::RankClass& rank_class : graph_->classes) {
-        const step::MemoryUse use = step::plan_memory(*graph_, rank_class).peak;
-        if (use.total > most.total) most = use;
-    }
+    for (const step::MemoryPlan& plan : step::measure_memory(*graph_))
+        if (plan.peak.total > most.total) most = plan.peak;
     return most;
 }
 
