@@ -32,18 +32,19 @@ using step::Pass;
 std::vector<step::OpKind> all_kinds() {
     const auto compute = [](auto kind) { return step::OpKind(step::Compute(kind)); };
     const step::Convolution convolution{2, 3, 8, 9, 16, 3, 2, 1, 4, Pass::backward_weights};
-    const step::Message there{{plan::Axis::tp, 1, true}, {1}, 7};
-    const step::Message back{{plan::Axis::dp, -1, false}, {2}, 9};
+    const step::Message there{{plan::Axis::tp, 1, true}, {1}, 7, 2};
+    const step::Message back{{plan::Axis::replica, -1, false}, {2}, 9, -1};
     return {compute(step::Gemm{2, 3, 4, 5, step::Gemm::Transpose::yes, step::Gemm::Transpose::yes}),
             compute(convolution),
-            compute(step::Attention{2, 16, 4, 2, 8, false, 0.1, 0xfedcba9876543210ULL,
-                                    plan::AttentionAlgorithm::unfused, Pass::backward_data}),
+            compute(step::Attention{step::Attention::Part::ring, 1, 2, 2, 16, 4, 2, 8, false, 0.1,
+                                    0xfedcba9876543210ULL, plan::AttentionAlgorithm::unfused, Pass::backward_data}),
             compute(step::Norm{model::Norm::Kind::rms, 3, 4, 5, 1e-6, Pass::backward_data}),
-            compute(step::Elementwise{step::Elementwise::Kind::rotary, 6, 2, 3, 0.3, {4, 2, 8, 5e5}}),
+            compute(step::Elementwise{step::Elementwise::Kind::rotary, 6, 2, 3, 9, 0.3, {4, 2, 8, 5e5}}),
             compute(step::ColumnSum{3, 4}),
+            compute(step::PositionSum{3, 4, 5, 6}),
             compute(step::Embedding{5, 6, 7, Pass::backward_weights}),
             compute(step::FirstToken{2, 3, 4, Pass::backward_data}),
-            compute(step::SoftmaxLoss{4, 5, 1.0 / 3.0, Pass::backward_data}),
+            compute(step::SoftmaxLoss{step::SoftmaxLoss::Part::row_sums, 4, 5, 1.0 / 3.0, Pass::backward_data}),
             compute(step::Pool{model::Pool::Kind::average, 1, 2, 6, 7, 3, 4, 1, Pass::backward_data}),
             compute(step::Dropout{12, 0.25, std::numeric_limits<std::uint64_t>::max(), Pass::backward_data}),
             compute(step::OptimizerUpdate{plan::Optimizer::adam, 2, 30, 1e-3, 0.5, true, true}),
@@ -51,18 +52,23 @@ std::vector<step::OpKind> all_kinds() {
             compute(step::Cast{17}),
             compute(step::Fill{18, -std::numeric_limits<double>::infinity()}),
             compute(step::FoundInf{19}),
+            compute(step::BlockTranspose{2, 3, 4}),
+            compute(step::Slice{2, 8, 3, 4, Pass::backward_data}),
             compute(step::UpdateLossScale{}),
             step::Collective{step::CollectiveKind::all_to_all, {1}, step::Reduction::max, 20, DType::bf16},
             step::P2PGroup{{1}, {there, back}, {back}},
             step::Copy{step::Copy::Kind::device_to_host, 21, 0.125, 4_us},
-            step::HostSync{step::HostSync::Reason::gradient_norm}};
+            step::HostSync{step::HostSync::Reason::gradient_norm},
+            step::StreamWait{}};
 }
 
 std::vector<step::Tensor> tensors() {
     step::Tensor full;
     full.name = "weights \"a\\b\"\t\x7f \u00e9\u4e2d\U0001f600";
     full.shape = {4, 6, 1};
-    full.shards = {{1, plan::Axis::tp}, {0, plan::Axis::dp}};
+    full.shards = {{1, plan::Axis::tp}, {0, plan::Axis::cp, step::Shard::Order::zigzag}};
+    full.parameter = {5};
+    full.part_of = {6};
     full.dtype = DType::bf16;
     full.role = step::Role::workspace;
     full.lifetime = step::Lifetime::carried;
@@ -73,7 +79,7 @@ std::vector<step::Tensor> tensors() {
     view.name = "";
     view.shape = {2, 3};
     view.shards = {{0, plan::Axis::pp}};
-    view.view = {{0}, 5};
+    view.view = step::View{{0}, 5, step::RingPart{plan::Axis::tp, -1}};
     step::Tensor scalar;
     scalar.name = "loss";
     return {full, view, scalar};
@@ -96,7 +102,7 @@ step::StepGraph every_op_kind() {
     graph.model_flops = Flops{1.0 / 3.0};
     graph.tensors = tensors();
     graph.streams = {{step::Stream::Lane::compute, {}, "compute"}, {step::Stream::Lane::communication, {1}, "dp"}};
-    graph.communicators = {{"tp", {plan::Axis::tp}, 1}, {"dp", {plan::Axis::dp, plan::Axis::tp}, 2}};
+    graph.communicators = {{"tp", {plan::Axis::tp}, 1}, {"dp", {plan::Axis::dp, plan::Axis::tp}, 2, {0}}};
     graph.blocks = {{"forward", step::Phase::forward, {}, 0}, {"update", step::Phase::optimizer, {}, 0}};
     int number = 0;
     for (const auto& kind : all_kinds()) {
