@@ -1,8 +1,8 @@
-// Geometry that the forward and backward passes of attention share.
+// Geometry that the forward and backward passes of attention share: which queries meet which keys, and where they are.
 #pragma once
 
 #include <algorithm>
-#include <cmath>
+#include <vector>
 
 #include "base/random.hpp"
 #include "cpu/kernel.hpp"
@@ -10,64 +10,94 @@
 
 namespace lockstep::cpu {
 
-/// Scores are made for a block of queries at a time; with a causal mask a block ends at its last query's key.
-struct AttentionGeometry {
+/// Scores are made for a block of queries at a time; none crosses from one run of positions to the next.
+struct QueryBlock {
+    std::int64_t first = 0, queries = 0;
+    std::int64_t keys = 0;  ///< that its last query sees, of those here
+};
+
+/// Offsets are in elements. Keys are those of `qkv` itself, or in a ring those that travel in `kv` now.
+class AttentionGeometry {
+public:
     static constexpr std::int64_t block_rows = 128;
+
+    /// `context` says which samples, heads and queries of all these are; `keys` is qkv, or kv in a ring. Throws
+    /// LogicError when their shapes aren't those of `op`.
+    AttentionGeometry(const step::Attention& op, const Operand& context, const Operand& keys);
+
     step::Attention op;
     float scale;
+    std::int64_t key_count = 0;      ///< here
+    std::vector<QueryBlock> blocks;  ///< those that see a key
 
-    explicit AttentionGeometry(const step::Attention& a)
-        : op(a), scale(1.0F / std::sqrt(static_cast<float>(a.head_dim))) {}
+    bool is_ring() const { return op.part == step::Attention::Part::ring; }
+    bool is_first_step() const { return !is_ring() || op.ring_step == 0; }
+    std::int64_t sharing() const { return op.heads / op.kv_heads; }  ///< heads of a group
+    /// Keys here that local query `q` sees: the first ones.
+    std::int64_t visible(std::int64_t q) const { return visible_[static_cast<std::size_t>(q)]; }
 
-    std::int64_t row() const { return (op.heads + 2 * op.kv_heads) * op.head_dim; }  ///< of qkv
-    std::int64_t context_row() const { return op.heads * op.head_dim; }
-    std::int64_t blocks() const { return (op.seq + block_rows - 1) / block_rows; }
-    std::int64_t first(std::int64_t block) const { return block * block_rows; }
-    std::int64_t queries(std::int64_t block) const { return std::min(block_rows, op.seq - first(block)); }
-    std::int64_t keys(std::int64_t block) const { return op.causal ? first(block) + queries(block) : op.seq; }
-    /// Keys that query `q` of the sequence sees.
-    std::int64_t visible(std::int64_t q) const { return op.causal ? q + 1 : op.seq; }
-
-    std::int64_t kv_head(std::int64_t head) const { return head / (op.heads / op.kv_heads); }
+    std::int64_t row() const { return op.batch * op.kv_heads * (sharing() + 2) * op.head_dim; }  ///< of qkv
+    std::int64_t key_row() const { return is_ring() ? op.batch * op.kv_heads * 2 * op.head_dim : row(); }
+    std::int64_t context_row() const { return op.batch * op.heads * op.head_dim; }
     std::int64_t q_at(std::int64_t b, std::int64_t head, std::int64_t q) const {
-        return (b * op.seq + q) * row() + head * op.head_dim;
+        return q * row() + group_at(b, head / sharing()) + head % sharing() * op.head_dim;
     }
-    std::int64_t k_at(std::int64_t b, std::int64_t kv) const {
-        return b * op.seq * row() + (op.heads + kv) * op.head_dim;
+    /// The key of position 0 in qkv or in what travels; its value follows.
+    std::int64_t own_k_at(std::int64_t b, std::int64_t group) const {
+        return group_at(b, group) + sharing() * op.head_dim;
     }
-    std::int64_t v_at(std::int64_t b, std::int64_t kv) const { return k_at(b, kv) + op.kv_heads * op.head_dim; }
+    std::int64_t k_at(std::int64_t b, std::int64_t group) const {
+        return is_ring() ? (b * op.kv_heads + group) * 2 * op.head_dim : own_k_at(b, group);
+    }
+    std::int64_t v_at(std::int64_t b, std::int64_t group) const { return k_at(b, group) + op.head_dim; }
     std::int64_t context_at(std::int64_t b, std::int64_t head, std::int64_t q) const {
-        return (b * op.seq + q) * context_row() + head * op.head_dim;
+        return q * context_row() + (b * op.heads + head) * op.head_dim;
     }
+    /// Row of [batch, heads, seq].
+    std::int64_t saved_row(std::int64_t b, std::int64_t head, std::int64_t q) const {
+        return (b * op.heads + head) * op.seq + q;
+    }
+
+    /// Index of a row of scores, times the keys of the whole sequence: the counter of the draw for its key 0.
+    std::uint64_t first_draw(std::int32_t micro_batch, std::int64_t b, std::int64_t head, std::int64_t q) const;
+    /// f(key, position in the whole sequence) for the keys that query `q` sees.
+    template <class F>
+    void for_visible(std::int64_t q, F&& f) const {
+        for (const step::IndexRun& run : key_runs_) {
+            const std::int64_t end = std::min(run.local + run.count, visible(q)), shift = run.global - run.local;
+            for (std::int64_t key = run.local; key < end; ++key) f(key, key + shift);
+        }
+    }
+
+private:
+    std::int64_t group_at(std::int64_t b, std::int64_t group) const {
+        return (b * op.kv_heads + group) * (sharing() + 2) * op.head_dim;
+    }
+    void make_blocks(const std::vector<step::IndexRun>& query_runs);
+
+    std::vector<step::IndexRun> key_runs_;
+    std::vector<std::int64_t> visible_;                    // by local query
+    std::vector<std::int64_t> samples_, heads_, queries_;  // global index of each local one
+    std::int64_t all_samples_ = 0, all_heads_ = 0, all_keys_ = 0;
 };
 
-/// Draws of the dropout of one row of probabilities.
+/// Draws of the dropout of probabilities.
 struct AttentionDropout {
-    std::uint64_t seed = 0, stream = 0, first = 0;
+    std::uint64_t seed = 0, stream = 0;
     float probability = 0;
-    /// 0 for a dropped key, else 1 / (1 - p).
-    float factor(std::int64_t key) const {
-        const bool keep = random_uniform(seed, stream, first + static_cast<std::uint64_t>(key)) >= probability;
-        return keep ? 1.0F / (1.0F - probability) : 0.0F;
-    }
-};
-
-/// Where a context tensor's samples are among all samples, for the counters of the draws.
-struct AttentionSamples {
-    std::int64_t first = 0, per_micro_batch = 0;
-    AttentionSamples(const step::Attention& a, const Operand& context)
-        : first(context.first_global / (a.seq * a.heads * a.head_dim)),
-          per_micro_batch(context.per_micro_batch / (a.seq * a.heads * a.head_dim)) {}
-    AttentionDropout draws(const step::Attention& a, std::uint64_t seed, const Moment& moment, std::int64_t b,
-                           std::int64_t head, std::int64_t q) const {
-        const std::int64_t sample = first + moment.micro_batch * per_micro_batch + b;
-        const std::int64_t row = (sample * a.heads + head) * a.seq + q;
-        return {seed, a.dropout_stream + static_cast<std::uint64_t>(moment.step),
-                static_cast<std::uint64_t>(row * a.seq), static_cast<float>(a.dropout)};
-    }
+    AttentionDropout(const step::Attention& op, std::uint64_t seed_, std::int64_t step)
+        : seed(seed_),
+          stream(op.dropout_stream + static_cast<std::uint64_t>(step)),
+          probability(static_cast<float>(op.dropout)) {}
+    float kept() const { return 1.0F / (1.0F - probability); }  ///< factor of those that are kept
+    bool keeps(std::uint64_t counter) const { return random_uniform(seed, stream, counter) >= probability; }
+    /// 0 for a dropped key, else kept().
+    float factor(std::uint64_t counter) const { return keeps(counter) ? kept() : 0.0F; }
 };
 
 std::unique_ptr<Kernel> make_attention_forward(const step::Attention&, const Operands&, const KernelSetup&);
 std::unique_ptr<Kernel> make_attention_backward(const step::Attention&, const Operands&, const KernelSetup&);
+/// Throws LogicError unless what a ring step writes replaces what is there in step 0 and joins it later.
+void expect_ring_access(const step::Attention& op, const Output& output);
 
 }  // namespace lockstep::cpu

@@ -1,5 +1,6 @@
 #include "cpu/benchmark_kernels.hpp"
 
+#include "cpu/global_place.hpp"
 #include "cpu/isa.hpp"
 #include "cpu/kernels.hpp"
 #include "cpu/onednn.hpp"
@@ -50,6 +51,8 @@ BenchmarkKernel finish(BenchmarkKernel made, Flops flops, Bytes bytes) {
 
 Operand operand(Shape shape, DType dtype = DType::fp32, Order order = Order::row_major) {
     Operand o;
+    o.global = shape;
+    o.runs = whole_runs(shape);
     o.shape = std::move(shape);
     o.dtype = dtype;
     o.order = order;
@@ -75,8 +78,13 @@ BenchmarkKernel convolution_kernel(OneDnn& library) {
 }
 
 BenchmarkKernel attention_kernel(OneDnn& library) {
-    const step::Attention a{1, 512, 8, 8, 64, false};
-    Operands o{{operand({1, 512, 24 * 64})}, {{operand({1, 512, 512})}, {operand({1, 8, 512})}}};
+    step::Attention a;
+    a.batch = 1;
+    a.seq = 512;
+    a.heads = a.kv_heads = 8;
+    a.head_dim = 64;
+    a.causal = false;
+    Operands o{{operand({512, 1, 24 * 64})}, {{operand({512, 1, 512})}, {operand({1, 8, 512})}}};
     return finish(bind(library, a, std::move(o)), Flops{4.0 * 8 * 512 * 512 * 64}, Bytes{});
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 
 #include "base/error.hpp"
 #include "cpu/dispatch.hpp"
@@ -31,6 +32,10 @@ std::span<std::byte> bytes_of(const Operand& operand) {
     return {static_cast<std::byte*>(operand.data), static_cast<std::size_t>(operand.bytes())};
 }
 
+bool overlap(std::span<const std::byte> a, std::span<const std::byte> b) {
+    return std::less<>{}(a.data(), b.data() + b.size()) && std::less<>{}(b.data(), a.data() + a.size());
+}
+
 BoundCollective bind_collective(const step::StepGraph& graph, const step::Op& op, const step::Collective& collective,
                                 const Operands& operands) {
     if (operands.in.size() != 1 || operands.out.size() != 1)
@@ -40,6 +45,10 @@ BoundCollective bind_collective(const step::StepGraph& graph, const step::Op& op
     bound.send = bytes_of(operands.in[0]);
     bound.receive = bytes_of(operands.out[0]);
     bound.dtype = collective.dtype;
+    const bool moves_apart =
+        collective.kind == step::CollectiveKind::reduce_scatter || collective.kind == step::CollectiveKind::all_to_all;
+    if (moves_apart && overlap(bound.send, bound.receive))
+        throw LogicError(fmt::format("collective {} writes into what it reads", op.name));
     const bool reduces =
         collective.kind == step::CollectiveKind::all_reduce || collective.kind == step::CollectiveKind::reduce_scatter;
     if (reduces) bound.number = number_of(collective.dtype, op.name);
@@ -57,7 +66,7 @@ int peer_rank(const step::StepGraph& graph, int rank, step::CommunicatorId commu
     if (peer.wraps) at = (at % extent + extent) % extent;
     if (at < 0 || at >= extent) throw LogicError(fmt::format("rank {} has no neighbour at {:+}", rank, peer.offset));
     there[peer.axis] = at;
-    const std::vector<int> group = graph.mesh.group(rank, graph.communicators[communicator.index()].axes);
+    const std::vector<int> group = step::members(graph.mesh, graph.communicators[communicator.index()], rank);
     const auto found = std::find(group.begin(), group.end(), graph.mesh.rank(there));
     if (found == group.end()) throw LogicError(fmt::format("rank {} sends outside its communicator", rank));
     return static_cast<int>(found - group.begin());
@@ -65,19 +74,36 @@ int peer_rank(const step::StepGraph& graph, int rank, step::CommunicatorId commu
 
 BoundMessages bind_messages(const step::StepGraph& graph, int rank, const step::Op& op, const step::P2PGroup& group,
                             const Operands& operands) {
-    const auto buffer_of = [&](step::TensorId tensor) {
-        for (const Operand& o : operands.in)
-            if (o.tensor == tensor.value) return bytes_of(o);
-        for (const Output& o : operands.out)
-            if (o.tensor == tensor.value) return bytes_of(o);
-        throw LogicError(fmt::format("message group {} does not list tensor {}", op.name, tensor.value));
-    };
+    if (operands.in.size() != group.sends.size() || operands.out.size() != group.receives.size())
+        throw LogicError(fmt::format("message group {} has {} sends and {} receives, but {} and {} buffers", op.name,
+                                     group.sends.size(), group.receives.size(), operands.in.size(),
+                                     operands.out.size()));
     BoundMessages bound;
-    for (const step::Message& m : group.sends)
-        bound.sends.push_back({buffer_of(m.tensor), peer_rank(graph, rank, group.communicator, m.peer), m.tag});
-    for (const step::Message& m : group.receives)
-        bound.receives.push_back({buffer_of(m.tensor), peer_rank(graph, rank, group.communicator, m.peer), m.tag});
+    for (std::size_t i = 0; i < group.sends.size(); ++i)
+        bound.sends.push_back({bytes_of(operands.in[i]),
+                               peer_rank(graph, rank, group.communicator, group.sends[i].peer), group.sends[i].tag});
+    for (std::size_t i = 0; i < group.receives.size(); ++i)
+        bound.receives.push_back({bytes_of(operands.out[i]),
+                                  peer_rank(graph, rank, group.communicator, group.receives[i].peer),
+                                  group.receives[i].tag});
     return bound;
+}
+
+/// An all-gather whose own part is in place already: MPI allows no buffer to be read and written by one collective, so
+/// that each rank sends its part to all others.
+std::unique_ptr<world::Request> start_gather_in_place(const BoundCollective& c, world::World& world) {
+    constexpr int tag = 0;
+    const auto part = [&](int rank) { return c.receive.subspan(rank * c.send.size(), c.send.size()); };
+    if (c.send.data() != part(world.rank()).data())
+        throw LogicError("an all-gather whose own part lies elsewhere in the result");
+    std::vector<world::Send> sends;
+    std::vector<world::Receive> receives;
+    for (int peer = 0; peer < world.size(); ++peer) {
+        if (peer == world.rank()) continue;
+        sends.push_back({c.send, peer, tag});
+        receives.push_back({part(peer), peer, tag});
+    }
+    return world.start_exchange(sends, receives);
 }
 
 std::unique_ptr<world::Request> start(const BoundCollective& c, world::World& world) {
@@ -88,7 +114,9 @@ std::unique_ptr<world::Request> start(const BoundCollective& c, world::World& wo
             return world.start_all_reduce(c.receive, c.number, c.reduce);
         case step::CollectiveKind::reduce_scatter:
             return world.start_reduce_scatter(c.send, c.receive, c.number, c.reduce);
-        case step::CollectiveKind::all_gather: return world.start_all_gather(c.send, c.receive);
+        case step::CollectiveKind::all_gather:
+            if (overlap(c.send, c.receive)) return start_gather_in_place(c, world);
+            return world.start_all_gather(c.send, c.receive);
         case step::CollectiveKind::broadcast:
             if (!is_in_place) std::memcpy(c.receive.data(), c.send.data(), c.receive.size());
             return world.start_broadcast(c.receive, 0);

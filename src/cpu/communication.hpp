@@ -33,8 +33,8 @@ struct BoundInput {
 };
 using BoundCommunication = std::variant<BoundCollective, BoundMessages, BoundInput>;
 
-/// Binds an op of a communication or input stream. `operands` of this micro-batch. Throws LogicError for what such a
-/// stream can't carry and InputError for element types no World can reduce.
+/// Binds an op of a communication or input stream to its operands, as TensorMemory lists them. Throws LogicError for
+/// what such a stream can't carry and InputError for element types no World can reduce.
 BoundCommunication bind_communication(const step::StepGraph& graph, int rank, const step::Op& op,
                                       const Operands& operands);
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <limits>
+
 #include "base/error.hpp"
 #include "cpu/communication_thread.hpp"
 #include "cpu/compute_thread.hpp"
@@ -13,14 +15,19 @@ namespace {
 
 using Worlds = std::vector<std::unique_ptr<world::World>>;
 
-/// One world per communication stream, so that streams never wait for one another. Collective.
+/// One world per communication stream that this rank takes part in, so that streams never wait for one another.
+/// Collective.
 Worlds split_worlds(const step::StepGraph& graph, world::World& world) {
     Worlds worlds;
     for (const step::Stream& stream : graph.streams) {
         worlds.push_back(nullptr);
         if (stream.lane != step::Stream::Lane::communication) continue;
-        const auto& axes = graph.communicators[stream.communicator.index()].axes;
-        worlds.back() = world.split(graph.mesh.group(world.rank(), axes).front(), world.rank());
+        const step::Communicator& communicator = graph.communicators[stream.communicator.index()];
+        const std::vector<int> members = step::members(graph.mesh, communicator, world.rank());
+        // A rank that is in no group is the first of none either, so that its own number is a colour of its own.
+        const int colour = members.empty() ? world.rank() : members.front();
+        std::unique_ptr<world::World> part = world.split(colour, world.rank());
+        if (!members.empty()) worlds.back() = std::move(part);
     }
     return worlds;
 }
@@ -68,6 +75,7 @@ struct CpuExecutor::Prepared {
     Worlds worlds;
     TensorMemory memory;
     RunState state;
+    bool has_loss;  ///< an op of this rank writes it
     ComputeThread compute;
     CommunicationThread communication;
 
@@ -76,6 +84,7 @@ struct CpuExecutor::Prepared {
           worlds(split_worlds(g, world)),
           memory(g, world.rank()),
           state(make_schedule(g, g.rank_class(world.rank()).program), options.epoch),
+          has_loss(settings_of(g, state.schedule(), memory, options.threads).loss != nullptr),
           compute(state, memory, settings_of(g, state.schedule(), memory, options.threads)),
           communication(state, g, world.rank(), memory, worlds) {}
 };
@@ -113,6 +122,7 @@ std::vector<step::StepRecord> CpuExecutor::collect() {
     if (collected_ == enqueued_) throw LogicError("no step is in flight to be collected");
     step::StepRecord record = prepared_->state.collect(collected_);
     record.rank = world_.rank();
+    if (!prepared_->has_loss) record.loss = std::numeric_limits<double>::quiet_NaN();
     ++collected_;
     return {std::move(record)};
 }

@@ -1,13 +1,14 @@
 // Dropout whose draws depend on the seed, the step and the place of an element in the global tensor alone.
 #include "base/random.hpp"
 #include "cpu/dispatch.hpp"
+#include "cpu/global_place.hpp"
 #include "cpu/kernels.hpp"
 #include "cpu/loop.hpp"
 
 namespace lockstep::cpu {
 namespace {
 
-/// Row-major index of the element stored at `i`.
+/// Row-major index in this rank's part of the element stored at `i`.
 struct RowMajorIndex {
     Order order;
     std::int64_t channels = 1, pixels = 1;
@@ -37,17 +38,29 @@ struct Draw {
 };
 
 template <class T>
-void drop(const T* x, T* y, std::uint8_t* mask, std::int64_t n, const Draw draw, const RowMajorIndex index) {
+struct Buffers {
+    const T* x;
+    T* y;
+    std::uint8_t* mask;
+};
+
+template <class T>
+void drop(const Buffers<T>& to, std::int64_t n, const Draw& draw, const RowMajorIndex& index,
+          const GlobalPlace& place) {
     const float factor = 1.0F / (1.0F - draw.probability);
     const auto element = [=](std::int64_t i, std::int64_t counter) {
         const bool keep = draw.keeps(counter);
-        mask[i] = keep ? 1 : 0;
-        y[i] = store<T>(keep ? load(x[i]) * factor : 0.0F);
+        to.mask[i] = keep ? 1 : 0;
+        to.y[i] = store<T>(keep ? load(to.x[i]) * factor : 0.0F);
     };
-    if (index.order == Order::row_major)
-        parallel_for(n, element_grain / 8, [=](std::int64_t i) { element(i, i); });
-    else
-        parallel_for(n, element_grain / 8, [=](std::int64_t i) { element(i, index(i)); });
+    constexpr std::int64_t grain = element_grain / 8;
+    if (index.order != Order::row_major)
+        return parallel_for(n, grain, [=, &place](std::int64_t i) { element(i, place(index(i))); });
+    parallel_slices(n, grain, [&](std::int64_t begin, std::int64_t end) {
+        place.for_stretches(begin, end, [&](std::int64_t local, std::int64_t global, std::int64_t count) {
+            for_range(local, local + count, [=](std::int64_t i) { element(i, global + i - local); });
+        });
+    });
 }
 
 template <class T>
@@ -72,11 +85,11 @@ std::unique_ptr<Kernel> make_dropout(const step::Dropout& op, const Operands& o,
             });
         const RowMajorIndex index(o.out[0]);
         return make_function_kernel([=, n = op.count, stream = op.stream, seed = setup.seed,
-                                     first = o.out[0].first_global, per_pass = o.out[0].per_micro_batch,
+                                     place = GlobalPlace(o.out[0]),
                                      mask = pointer<std::uint8_t>(o.out[1])](const Moment& moment) {
             const Draw draw{seed, probability, stream + static_cast<std::uint64_t>(moment.step),
-                            static_cast<std::uint64_t>(first + moment.micro_batch * per_pass)};
-            drop(from, to, mask, n, draw, index);
+                            static_cast<std::uint64_t>(moment.micro_batch * place.elements())};
+            drop(Buffers<T>{from, to, mask}, n, draw, index, place);
         });
     });
 }

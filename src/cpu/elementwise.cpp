@@ -1,9 +1,13 @@
-// Element by element: activations and their gradients, sums, scaling.
+// Element by element: activations and their gradients, sums, scaling; rows that add a bias or their position's row.
+#include <fmt/format.h>
+
 #include <cmath>
 #include <numbers>
+#include <vector>
 
 #include "cpu/dispatch.hpp"
 #include "cpu/fast_math.hpp"
+#include "cpu/global_place.hpp"
 #include "cpu/kernels.hpp"
 #include "cpu/loop.hpp"
 
@@ -88,25 +92,38 @@ std::unique_ptr<Kernel> make_binary(std::int64_t n, const Operands& o, F f) {
     });
 }
 
-/// Row r adds table[r modulo seq].
-std::unique_ptr<Kernel> make_add_rows(const step::Elementwise& op, const Operands& o) {
-    expect_slots(o, 2, 1, "add_rows");
+/// y = x + table[chosen[r / batch]] for each row r.
+std::unique_ptr<Kernel> make_add_rows(const step::Elementwise& op, const Operands& o, std::int64_t batch,
+                                      std::vector<std::int64_t> chosen) {
     return with_type(o.out[0].dtype, [&](auto type) {
         return with_type(o.in[1].dtype, [&](auto table_type) -> std::unique_ptr<Kernel> {
             using T = decltype(type);
             using P = decltype(table_type);
-            const std::int64_t width = op.width, rows = op.count / op.width, seq = op.seq;
             return make_function_kernel([x = pointer<T>(o.in[0]), table = pointer<P>(o.in[1]), y = pointer<T>(o.out[0]),
-                                         rows, width, seq](const Moment&) {
-                parallel_rows(rows, width, [=](std::int64_t r) {
+                                         rows = op.count / op.width, width = op.width, batch,
+                                         chosen = std::move(chosen)](const Moment&) {
+                parallel_rows(rows, width, [=, row_of = chosen.data()](std::int64_t r) {
                     const T* from = x + r * width;
-                    const P* added = table + (r % seq) * width;
+                    const P* added = table + row_of[r / batch] * width;
                     T* to = y + r * width;
                     for (std::int64_t i = 0; i < width; ++i) to[i] = store<T>(load(from[i]) + load(added[i]));
                 });
             });
         });
     });
+}
+
+std::unique_ptr<Kernel> make_add_positions(const step::Elementwise& op, const Operands& o) {
+    expect_slots(o, 2, 1, "add_positions");
+    std::vector<std::int64_t> positions = positions_of_rows(o.in[0], op.count / op.width, op.batch);
+    for (const std::int64_t p : positions)
+        if (p >= op.positions) throw LogicError(fmt::format("position {} in a table of {} positions", p, op.positions));
+    return make_add_rows(op, o, op.batch, std::move(positions));
+}
+
+std::unique_ptr<Kernel> make_add_bias(const step::Elementwise& op, const Operands& o) {
+    expect_slots(o, 2, 1, "add_bias");
+    return make_add_rows(op, o, op.count / op.width, {0});
 }
 
 }  // namespace
@@ -124,7 +141,8 @@ std::unique_ptr<Kernel> make_elementwise(const step::Elementwise& op, const Oper
         case Kind::silu_backward: return make_binary(n, o, SiluBackward{});
         case Kind::tanh_backward: return make_binary(n, o, TanhBackward{});
         case Kind::add: return make_binary(n, o, Add{});
-        case Kind::add_rows: return make_add_rows(op, o);
+        case Kind::add_positions: return make_add_positions(op, o);
+        case Kind::add_bias: return make_add_bias(op, o);
         case Kind::gated:
         case Kind::gated_backward: return make_gated(op, o);
         case Kind::rotary:

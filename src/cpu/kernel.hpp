@@ -9,6 +9,7 @@
 #include "base/dtype.hpp"
 #include "base/shape.hpp"
 #include "step/op.hpp"
+#include "step/tensor.hpp"
 
 namespace lockstep::cpu {
 
@@ -26,9 +27,11 @@ struct Operand {
     DType dtype = DType::fp32;
     Shape shape;
     Order order = Order::row_major;
-    std::int32_t tensor = -1;          ///< id in the graph, for packed orders
-    std::int64_t first_global = 0;     ///< global index of the first element in micro-batch 0 ...
-    std::int64_t per_micro_batch = 0;  ///< ... and what each further micro-batch adds (random numbers)
+    std::int32_t tensor = -1;  ///< id in the graph, for packed orders
+    /// Its place in the whole tensor of all ranks: the whole's shape, and which indices along each dimension are here.
+    /// What travels around a ring has those of where it comes from.
+    Shape global;
+    std::vector<std::vector<step::IndexRun>> runs;
 
     std::int64_t elements() const { return shape.elements(); }
     std::int64_t bytes() const { return elements() * static_cast<std::int64_t>(size_of(dtype).value); }

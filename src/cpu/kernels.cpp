@@ -27,6 +27,7 @@ struct Maker {
     }
     Result operator()(const step::Elementwise& op) const { return make_elementwise(op, o); }
     Result operator()(const step::ColumnSum& op) const { return make_column_sum(op, o); }
+    Result operator()(const step::PositionSum& op) const { return make_position_sum(op, o); }
     Result operator()(const step::Embedding& op) const { return make_embedding(op, o); }
     Result operator()(const step::FirstToken& op) const { return make_first_token(op, o); }
     Result operator()(const step::SoftmaxLoss& op) const { return make_softmax_loss(op, o); }
@@ -37,11 +38,16 @@ struct Maker {
     Result operator()(const step::Cast&) const { return make_copy(1, o); }
     Result operator()(const step::Fill& op) const { return make_fill(op, o); }
     Result operator()(const step::FoundInf&) const { return make_found_inf(o); }
+    Result operator()(const step::BlockTranspose& op) const { return make_block_transpose(op, o); }
+    Result operator()(const step::Slice& op) const { return make_slice(op, o); }
     Result operator()(const step::UpdateLossScale&) const { return make_update_loss_scale(o); }
 
     Result operator()(const step::Compute& op) const { return std::visit(*this, op); }
     Result operator()(const step::Copy& op) const { return make_copy(op.factor, o); }
-    Result operator()(const step::HostSync&) const {
+    Result operator()(const step::HostSync&) const { return make_wait(); }
+    Result operator()(const step::StreamWait&) const { return make_wait(); }
+    /// The schedule does the waiting.
+    static Result make_wait() {
         return make_function_kernel([](const Moment&) {});
     }
     Result operator()(const step::Collective&) const { throw LogicError("a collective has no kernel"); }

@@ -32,6 +32,7 @@ std::unique_ptr<Kernel> make_elementwise(const step::Elementwise&, const Operand
 std::unique_ptr<Kernel> make_gated(const step::Elementwise&, const Operands&);
 std::unique_ptr<Kernel> make_rotary(const step::Elementwise&, const Operands&);
 std::unique_ptr<Kernel> make_column_sum(const step::ColumnSum&, const Operands&);
+std::unique_ptr<Kernel> make_position_sum(const step::PositionSum&, const Operands&);
 std::unique_ptr<Kernel> make_embedding(const step::Embedding&, const Operands&);
 std::unique_ptr<Kernel> make_first_token(const step::FirstToken&, const Operands&);
 std::unique_ptr<Kernel> make_softmax_loss(const step::SoftmaxLoss&, const Operands&);
@@ -40,6 +41,8 @@ std::unique_ptr<Kernel> make_dropout(const step::Dropout&, const Operands&, cons
 std::unique_ptr<Kernel> make_optimizer(const step::OptimizerUpdate&, const Operands&);
 std::unique_ptr<Kernel> make_copy(double factor, const Operands&);
 std::unique_ptr<Kernel> make_fill(const step::Fill&, const Operands&);
+std::unique_ptr<Kernel> make_block_transpose(const step::BlockTranspose&, const Operands&);
+std::unique_ptr<Kernel> make_slice(const step::Slice&, const Operands&);
 std::unique_ptr<Kernel> make_found_inf(const Operands&);
 std::unique_ptr<Kernel> make_update_loss_scale(const Operands&);
 

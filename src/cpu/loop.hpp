@@ -21,17 +21,23 @@ LOCKSTEP_VECTOR_CLONES void for_range(std::int64_t begin, std::int64_t end, cons
     for (std::int64_t i = begin; i < end; ++i) body(i);
 }
 
-/// body(i) for 0 <= i < n, in one slice per thread; stays on this thread when a slice would be shorter than `grain`.
+/// body(begin, end) for slices of 0 <= i < n, one per thread; one slice when several would be shorter than `grain`.
 template <class Body>
-void parallel_for(std::int64_t n, std::int64_t grain, const Body body) {
+void parallel_slices(std::int64_t n, std::int64_t grain, const Body& body) {
     const std::int64_t slices = std::min<std::int64_t>(omp_get_max_threads(), n / std::max<std::int64_t>(grain, 1));
-    if (slices <= 1) return for_range(0, n, body);
+    if (slices <= 1) return body(std::int64_t{0}, n);
 #pragma omp parallel num_threads(static_cast <int>(slices))
     {
         const std::int64_t parts = omp_get_num_threads();
         const std::int64_t part = omp_get_thread_num();
-        for_range(n * part / parts, n * (part + 1) / parts, body);
+        body(n * part / parts, n * (part + 1) / parts);
     }
+}
+
+/// body(i) for 0 <= i < n, in slices.
+template <class Body>
+void parallel_for(std::int64_t n, std::int64_t grain, const Body body) {
+    parallel_slices(n, grain, [&](std::int64_t begin, std::int64_t end) { for_range(begin, end, body); });
 }
 
 inline constexpr std::int64_t element_grain = 16384;

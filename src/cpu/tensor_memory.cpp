@@ -3,64 +3,29 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
-#include "base/random.hpp"
 #include "cpu/dispatch.hpp"
 #include "cpu/element_order.hpp"
-#include "cpu/loop.hpp"
+#include "cpu/first_values.hpp"
+#include "cpu/global_place.hpp"
 
 namespace lockstep::cpu {
 namespace {
 
-/// Row-major index in the global tensor of an element of this rank's part.
-class GlobalIndex {
-public:
-    GlobalIndex(const step::Tensor& tensor, const plan::Mesh& mesh, int rank)
-        : local_(tensor.shape),
-          global_(step::global_shape(tensor, mesh)),
-          offset_(step::shard_offset(tensor, mesh, rank)) {}
-    std::int64_t operator()(std::int64_t local) const {
-        std::int64_t index = 0, stride = 1;
-        for (std::size_t d = local_.rank(); d-- > 0;) {
-            index += (local % local_[d] + offset_[d]) * stride;
-            local /= local_[d];
-            stride *= global_[d];
-        }
-        return index;
-    }
-    std::int64_t elements() const { return global_.elements(); }
-
-private:
-    Shape local_, global_;
-    std::vector<std::int64_t> offset_;
-};
-
-struct FirstValue {
-    step::Initial initial;
-    std::uint64_t seed;
-    float operator()(std::int64_t counter) const {
-        using Kind = step::Initial::Kind;
-        switch (initial.kind) {
-            case Kind::one: return 1;
-            case Kind::value: return static_cast<float>(initial.scale);
-            case Kind::normal:
-                return static_cast<float>(initial.scale) *
-                       random_normal(seed, initial.stream, static_cast<std::uint64_t>(counter));
-            default: return 0;
-        }
-    }
-    std::int32_t integer(std::int64_t counter) const {
-        const std::uint64_t bits = random_bits(seed, initial.stream, static_cast<std::uint64_t>(counter));
-        return static_cast<std::int32_t>(bits % static_cast<std::uint64_t>(std::max<std::int64_t>(initial.range, 1)));
-    }
-};
-
-template <class T, class Value>
-void fill(const Operand& o, const GlobalIndex& global, std::int64_t slot, const Value& value) {
-    const std::int64_t before = slot * global.elements();
-    T* const data = pointer<T>(o);
-    const std::int64_t n = o.elements();
-#pragma omp parallel for if (n > element_grain)
-    for (std::int64_t i = 0; i < n; ++i) data[stored_at(o.order, o.shape, i)] = value(before + global(i));
+/// Around a ring of context parallelism: the positions of the keys that have come to this rank by this step. They are
+/// those of the queries of the rank they come from.
+void place_ring_keys(const step::StepGraph& graph, int rank, const step::OpInstance& instance, Operands& operands) {
+    const auto* compute = std::get_if<step::Compute>(&instance.op->kind);
+    const auto* attention = compute != nullptr ? std::get_if<step::Attention>(compute) : nullptr;
+    if (attention == nullptr || attention->part != step::Attention::Part::ring) return;
+    const std::size_t qkv = attention->pass == step::Pass::forward ? 0 : 1;
+    if (attention->ring_size != graph.mesh.cp || operands.in.size() < qkv + 2)
+        throw LogicError(fmt::format("op {} goes round a ring of {} ranks, but cp has {}", instance.op->name,
+                                     attention->ring_size, graph.mesh.cp));
+    plan::Coordinates from = graph.mesh.coordinates(rank);
+    from.cp = (from.cp - attention->ring_step % graph.mesh.cp + graph.mesh.cp) % graph.mesh.cp;
+    const Operand keys = place_operand(graph.tensor(instance.op->in[qkv]), graph.mesh, graph.mesh.rank(from));
+    operands.in[qkv + 1].runs.at(0) = keys.runs.at(0);
+    operands.in[qkv + 1].global.extents.at(0) = keys.global[0];
 }
 
 }  // namespace
@@ -78,65 +43,62 @@ const step::Tensor& TensorMemory::root(step::TensorId id) const {
 }
 
 std::byte* TensorMemory::address(step::TensorId id, std::int32_t micro_batch) const {
-    const std::int64_t offset = plan_.offset[id.index()];
-    if (offset < 0) throw LogicError(fmt::format("tensor {} has no memory on this rank", graph_.tensor(id).name));
+    const step::Tensor& tensor = graph_.tensor(id);
+    std::int64_t offset = plan_.offset[id.index()];
+    if (offset < 0) throw LogicError(fmt::format("tensor {} has no memory on this rank", tensor.name));
+    if (tensor.view && tensor.view->ring) {
+        const step::RingPart& ring = *tensor.view->ring;
+        const std::int64_t parts = graph_.mesh.extent(ring.axis);
+        const std::int64_t part = graph_.mesh.coordinates(rank_)[ring.axis] + ring.offset % parts + parts;
+        offset += part % parts * static_cast<std::int64_t>(tensor.bytes().value);
+    }
     const step::Tensor& storage = root(id);
     return arena_.data() + offset + storage.slot_of(micro_batch) * storage.slot_stride();
 }
 
 Operand TensorMemory::operand(step::TensorId id, std::int32_t micro_batch) const {
-    const step::Tensor& tensor = graph_.tensor(id);
-    const GlobalIndex global(tensor, graph_.mesh, rank_);
-    Operand o;
+    Operand o = place_operand(graph_.tensor(id), graph_.mesh, rank_);
     o.data = address(id, micro_batch);
-    o.dtype = tensor.dtype;
-    o.shape = tensor.shape;
     o.order = orders_[id.index()];
     o.tensor = id.value;
-    o.first_global = global(0);
-    o.per_micro_batch = global.elements();
     return o;
 }
 
-Operands TensorMemory::operands(const step::OpInstance& op) const {
+Operands TensorMemory::operands(const step::OpInstance& instance) const {
     Operands operands;
-    for (const step::TensorId id : op.op->in) operands.in.push_back(operand(id, op.micro_batch));
-    for (const step::Write& write : op.op->out)
-        operands.out.push_back({operand(write.tensor, op.micro_batch), write.access});
+    step::for_each_operand(instance, [&](step::TensorId id, std::int32_t micro_batch, const step::Write* write) {
+        if (write == nullptr)
+            operands.in.push_back(operand(id, micro_batch));
+        else
+            operands.out.push_back({operand(id, micro_batch), write->access});
+    });
+    place_ring_keys(graph_, rank_, instance, operands);
     return operands;
 }
 
 bool TensorMemory::moves_with_micro_batch(const step::Op& op) const {
-    for (const step::TensorId id : op.in)
-        if (root(id).slots > 1) return true;
-    for (const step::Write& write : op.out)
-        if (root(write.tensor).slots > 1) return true;
-    return false;
+    bool moves = false;
+    step::for_each_operand(step::OpInstance{&op}, [&](step::TensorId id, std::int32_t, const step::Write*) {
+        moves = moves || root(id).slots > 1;
+    });
+    return moves;
 }
 
 void TensorMemory::initialise() const {
+    using Kind = step::Initial::Kind;
     arena_.touch();
     for (std::size_t i = 0; i < graph_.tensors.size(); ++i) {
+        const step::TensorId id{static_cast<std::int32_t>(i)};
         const step::Tensor& tensor = graph_.tensors[i];
-        if (tensor.initial.kind == step::Initial::Kind::none || plan_.offset[i] < 0) continue;
-        for (std::int32_t slot = 0; slot < tensor.slots; ++slot)
-            initialise(step::TensorId{static_cast<std::int32_t>(i)}, slot);
+        const bool is_kept = plan_.offset[i] >= 0 && root(id).lifetime == step::Lifetime::carried;
+        if (tensor.initial.kind == Kind::none || !is_kept) continue;
+        for (std::int32_t slot = 0; slot < root(id).slots; ++slot) {
+            if (tensor.initial.kind == Kind::part_of)
+                write_part_of_views(graph_, rank_, id, operand(id, slot));
+            else
+                write_first_values(tensor.initial, graph_.seed, slot, operand(id, slot));
+        }
     }
-}
-
-void TensorMemory::initialise(step::TensorId id, std::int32_t slot) const {
-    const step::Tensor& tensor = graph_.tensor(id);
-    const GlobalIndex global(tensor, graph_.mesh, rank_);
-    const FirstValue first{tensor.initial, graph_.seed};
-    const Operand target = operand(id, slot);
-    if (tensor.dtype == DType::int32) {
-        fill<std::int32_t>(target, global, slot, [&](std::int64_t counter) { return first.integer(counter); });
-        return;
-    }
-    with_type(tensor.dtype, [&](auto type) {
-        using T = decltype(type);
-        fill<T>(target, global, slot, [&](std::int64_t counter) { return store<T>(first(counter)); });
-    });
 }
 
 std::vector<float> TensorMemory::read(step::TensorId id) const {

@@ -16,12 +16,14 @@ public:
     /// Maps the arena; touches nothing.
     TensorMemory(const step::StepGraph& graph, int rank);
 
-    /// Writes the values of before the first step, each by its element's index in the global tensor, so that any split
-    /// of the model starts equal.
+    /// Writes the values of before the first step. Only storages that are carried have any: elsewhere a tensor's
+    /// initial value is a definition that parts of it refer to.
     void initialise() const;
 
     Operand operand(step::TensorId id, std::int32_t micro_batch) const;
+    /// As step::for_each_operand lists them: of a message group the sends are `in` and the receives `out`.
     Operands operands(const step::OpInstance& op) const;
+    /// Of this micro-batch's copy; of a ring view, of the part that this rank has.
     std::byte* address(step::TensorId id, std::int32_t micro_batch) const;
     /// True when the op's operands are at other addresses in other micro-batches.
     bool moves_with_micro_batch(const step::Op& op) const;
@@ -33,7 +35,6 @@ public:
 
 private:
     const step::Tensor& root(step::TensorId id) const;
-    void initialise(step::TensorId id, std::int32_t slot) const;
 
     const step::StepGraph& graph_;
     int rank_;

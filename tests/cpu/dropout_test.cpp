@@ -4,25 +4,36 @@
 namespace lockstep::cpu::testing {
 namespace {
 
+using plan::Axis;
 using step::Pass;
 class Dropout : public KernelTest {
 protected:
     struct Result {
         Values y, mask;
     };
-    Result drop(Tensor& x, std::int64_t first, std::int64_t per_pass, const Moment& moment) {
+    Result drop(Tensor& x, const Moment& moment) {
         Tensor& y = tensor(x.operand.shape, {}, x.operand.order);
         Tensor& mask = tensor(x.operand.shape, {}, x.operand.order, DType::uint8);
-        y.operand.first_global = first;
-        y.operand.per_micro_batch = per_pass;
+        y.operand.global = x.operand.global;
+        y.operand.runs = x.operand.runs;
         run(step::Dropout{x.operand.elements(), 0.25, 5}, {&x}, {out(y), out(mask)}, moment);
         return {y.read(), mask.read()};
+    }
+    /// What the ranks of a mesh drop together.
+    Values masks(const Shape& local, const std::vector<step::Shard>& shards, const plan::Mesh& mesh,
+                 const Moment& moment) {
+        Values whole;
+        for (int rank = 0; rank < mesh.ranks(); ++rank) {
+            Tensor& x = tensor(part(local, shards, mesh, rank));
+            put(drop(x, moment).mask, x.operand, whole);
+        }
+        return whole;
     }
 };
 
 TEST_F(Dropout, keeps_three_quarters_scaled_by_four_thirds) {
     Tensor& x = tensor({40000}, Values(40000, 3));
-    const Result r = drop(x, 0, 40000, {});
+    const Result r = drop(x, {});
     double kept = 0;
     for (std::size_t i = 0; i < r.y.size(); ++i) {
         EXPECT_EQ(r.y[i], r.mask[i] != 0 ? 3.0F * (1.0F / 0.75F) : 0.0F);
@@ -35,21 +46,32 @@ TEST_F(Dropout, keeps_three_quarters_scaled_by_four_thirds) {
     EXPECT_EQ(dx.read(), r.y);
 }
 
-TEST_F(Dropout, two_ranks_and_two_micro_batches_see_what_the_whole_sees) {
-    Tensor& whole = tensor({4, 10}, Values(40, 1));
-    Tensor& half = tensor({2, 10}, Values(20, 1));
-    const Values all = drop(whole, 0, 40, {}).y;
-    const Values rank1 = drop(half, 20, 40, {}).y, pass1 = drop(half, 0, 20, {0, 1}).y;
-    EXPECT_EQ(rank1, Values(all.begin() + 20, all.end()));
-    EXPECT_EQ(pass1, rank1);
-    EXPECT_NE(drop(whole, 0, 40, {1, 0}).y, all) << "another step draws anew";
+TEST_F(Dropout, any_split_of_sequence_batch_and_width_drops_what_the_whole_drops) {
+    const Moment moment{3, 1};
+    const Values whole = drop(tensor({8, 6, 20}, Values(960, 1)), moment).mask;
+    plan::Mesh mesh;
+    mesh.tp = 2;
+    EXPECT_EQ(masks({8, 6, 10}, {{2, Axis::tp}}, mesh, moment), whole);
+    EXPECT_EQ(masks({4, 6, 20}, {{0, Axis::tp}}, mesh, moment), whole) << "sequence parallel";
+    mesh.dp = 3;
+    EXPECT_EQ(masks({8, 2, 10}, {{1, Axis::dp}, {2, Axis::tp}}, mesh, moment), whole);
+    mesh.cp = 2;
+    const auto zigzag = step::Shard::Order::zigzag;
+    EXPECT_EQ(masks({4, 2, 10}, {{0, Axis::cp, zigzag}, {1, Axis::dp}, {2, Axis::tp}}, mesh, moment), whole);
+}
+
+TEST_F(Dropout, micro_batches_follow_one_another_and_steps_draw_anew) {
+    const Values two = drop(tensor({4, 10}, Values(40, 1)), {}).y;
+    Tensor& one = tensor({2, 10}, Values(20, 1));
+    EXPECT_EQ(drop(one, {0, 1}).y, Values(two.begin() + 20, two.end()));
+    EXPECT_NE(drop(one, {1, 0}).y, drop(one, {0, 0}).y);
 }
 
 TEST_F(Dropout, draws_do_not_depend_on_the_order_in_memory) {
     const Shape shape{2, 16, 3, 3};
-    const Values plain = drop(tensor(shape, Values(288, 1)), 0, 288, {}).y;
-    EXPECT_EQ(drop(tensor(shape, Values(288, 1), Order::channels_last), 0, 288, {}).y, plain);
-    EXPECT_EQ(drop(tensor(shape, Values(288, 1), Order::blocked8), 0, 288, {}).y, plain);
+    const Values plain = drop(tensor(shape, Values(288, 1)), {}).y;
+    EXPECT_EQ(drop(tensor(shape, Values(288, 1), Order::channels_last), {}).y, plain);
+    EXPECT_EQ(drop(tensor(shape, Values(288, 1), Order::blocked8), {}).y, plain);
 }
 
 }  // namespace

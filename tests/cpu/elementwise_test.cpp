@@ -71,12 +71,53 @@ TEST_F(Elementwise, bf16_results_are_the_nearest_bf16_ties_to_even) {
     EXPECT_EQ(sum, (Values{1, 1 + 0x1p-6F}));
 }
 
-TEST_F(Elementwise, add_rows_adds_the_table_row_of_the_position) {
+step::Elementwise rows(Kind kind, std::int64_t count, std::int64_t width, std::int64_t batch) {
     step::Elementwise op;
-    op.width = 2;
-    op.seq = 2;
-    EXPECT_EQ(apply(Kind::add_rows, {{0, 0, 1, 1, 2, 2, 3, 3}, {10, 20, 30, 40}}, 8, op),
-              (Values{10, 20, 31, 41, 12, 22, 33, 43}));
+    op.kind = kind;
+    op.count = count;
+    op.width = width;
+    op.batch = batch;
+    return op;
+}
+
+TEST_F(Elementwise, add_positions_adds_the_table_row_of_the_position) {
+    step::Elementwise op = rows(Kind::add_positions, 8, 2, 2);
+    op.positions = 3;
+    Tensor& x = tensor({2, 2, 2}, {0, 0, 1, 1, 2, 2, 3, 3});
+    Tensor& table = tensor({3, 2}, {10, 20, 30, 40, 50, 60});
+    Tensor& y = tensor({2, 2, 2});
+    run(op, {&x, &table}, {out(y)});
+    EXPECT_EQ(y.read(), (Values{10, 20, 11, 21, 32, 42, 33, 43}));
+    op.positions = 1;
+    EXPECT_THROW(make(op, {&x, &table}, {out(y)}), LogicError);
+}
+
+TEST_F(Elementwise, positions_of_a_part_are_those_of_the_whole_sequence) {
+    // 8 positions over 2 ranks in zigzag: rank 1 has 2 to 5. The gradient's table is zero elsewhere.
+    plan::Mesh mesh;
+    mesh.cp = 2;
+    const Operand place = part({4, 3, 1}, {{0, plan::Axis::cp, step::Shard::Order::zigzag}}, mesh, 1);
+    Tensor& x = tensor(place);
+    Tensor& table = tensor({8, 1}, {0, 1, 2, 3, 4, 5, 6, 7});
+    Tensor& y = tensor(place);
+    step::Elementwise op = rows(Kind::add_positions, 12, 1, 3);
+    op.positions = 8;
+    run(op, {&x, &table}, {out(y)});
+    EXPECT_EQ(y.read(), (Values{2, 2, 2, 3, 3, 3, 4, 4, 4, 5, 5, 5}));
+    Tensor& dtable = tensor({8, 1}, Values(8, 1));
+    const auto sum = make(step::PositionSum{4, 3, 1, 8}, {&y}, {out(dtable, step::Access::accumulate_micro_batches)});
+    sum->run({0, 0});
+    EXPECT_EQ(dtable.read(), (Values{0, 0, 6, 9, 12, 15, 0, 0}));
+    sum->run({0, 1});
+    EXPECT_EQ(dtable.read(), (Values{0, 0, 12, 18, 24, 30, 0, 0}));
+}
+
+TEST_F(Elementwise, add_bias_adds_one_row_to_all) {
+    Tensor& x = tensor({2, 3}, {1, 2, 3, 4, 5, 6});
+    Tensor& bias = tensor({3}, {10, 20, 30});
+    Tensor& y = tensor({2, 3});
+    run(rows(Kind::add_bias, 6, 3, 1), {&x, &bias}, {out(y)});
+    EXPECT_EQ(y.read(), (Values{11, 22, 33, 14, 25, 36}));
 }
 
 TEST_F(Elementwise, gated_activation_and_its_gradient) {
@@ -85,11 +126,10 @@ TEST_F(Elementwise, gated_activation_and_its_gradient) {
     const Values x = normal_values(20, 1), dy = normal_values(10, 2);
     const auto exact = [](const Values& v) {
         Values y;
-        for (int r = 0; r < 2; ++r)
-            for (int i = 0; i < 5; ++i) {
-                const double gate = v[r * 10 + i];
-                y.push_back(static_cast<float>(gate / (1 + std::exp(-gate)) * v[r * 10 + 5 + i]));
-            }
+        for (std::size_t i = 0; i < v.size(); i += 2) {
+            const double gate = v[i];
+            y.push_back(static_cast<float>(gate / (1 + std::exp(-gate)) * v[i + 1]));
+        }
         return y;
     };
     expect_near(apply(Kind::gated, {x}, 10, op), exact(x), 1e-6F);
@@ -97,13 +137,14 @@ TEST_F(Elementwise, gated_activation_and_its_gradient) {
 }
 
 TEST_F(Elementwise, rotary_turns_pairs_by_position_and_its_backward_turns_them_back) {
-    // One head of 4 beside one key head and one value head: position 1 turns (x0, x2) by 1 and (x1, x3) by 1/100.
-    step::Elementwise op;
-    op.width = 12;
-    op.seq = 2;
+    // One group: a query head of 4, its key and its value: position 1 turns (x0, x2) by 1 and (x1, x3) by 1/100.
+    step::Elementwise op = rows(Kind::rotary, 24, 12, 1);
     op.rotary = {1, 1, 4, 10000};
     const Values x = normal_values(24, 1);
-    const Values y = apply(Kind::rotary, {x}, 24, op);
+    Tensor& in = tensor({2, 1, 12}, x);
+    Tensor& turned = tensor({2, 1, 12});
+    run(op, {&in}, {out(turned)});
+    const Values y = turned.read();
     for (int i = 0; i < 12; ++i) EXPECT_EQ(y[i], x[i]) << "position 0 does not turn";
     for (const int head : {12, 16}) {
         EXPECT_NEAR(y[head], x[head] * std::cos(1.0) - x[head + 2] * std::sin(1.0), 1e-5);
@@ -111,7 +152,31 @@ TEST_F(Elementwise, rotary_turns_pairs_by_position_and_its_backward_turns_them_b
         EXPECT_NEAR(y[head + 1], x[head + 1] * std::cos(0.01) - x[head + 3] * std::sin(0.01), 1e-5);
     }
     for (int i = 20; i < 24; ++i) EXPECT_EQ(y[i], x[i]) << "values do not turn";
-    expect_near(apply(Kind::rotary_backward, {y}, 24, op), x, 1e-6F);
+    op.kind = Kind::rotary_backward;
+    Tensor& back = tensor({2, 1, 12});
+    run(op, {&turned}, {out(back)});
+    expect_near(back.read(), x, 1e-6F);
+}
+
+TEST_F(Elementwise, rotary_of_parts_of_sequence_batch_and_heads_equals_that_of_the_whole) {
+    step::Elementwise op = rows(Kind::rotary, 8 * 4 * 32, 32, 4);
+    op.rotary = {4, 2, 4, 100};  // two groups of two queries, key and value
+    const Values x = normal_values(op.count, 1);
+    Tensor& in = tensor({8, 4, 32}, x);
+    Tensor& whole = tensor({8, 4, 32});
+    run(op, {&in}, {out(whole)});
+    plan::Mesh mesh;
+    mesh.tp = mesh.cp = mesh.dp = 2;
+    step::Elementwise mine = rows(Kind::rotary, 4 * 2 * 16, 16, 2);
+    mine.rotary = {2, 1, 4, 100};
+    for (int rank = 0; rank < mesh.ranks(); ++rank) {
+        const Operand place = part(
+            {4, 2, 16}, {{0, plan::Axis::cp, step::Shard::Order::zigzag}, {1, plan::Axis::dp}, {2, plan::Axis::tp}},
+            mesh, rank);
+        Tensor& y = tensor(place);
+        run(mine, {&tensor(place, x)}, {out(y)});
+        EXPECT_EQ(y.read(), take(whole.read(), place));
+    }
 }
 
 }  // namespace

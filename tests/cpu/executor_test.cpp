@@ -59,10 +59,12 @@ double relative_l2(const std::vector<std::vector<float>>& a, const std::vector<s
     return norm > 0 ? std::sqrt(difference / norm) : INFINITY;
 }
 
-void expect_two_ranks_equal_accumulation(const model::Model& model, SmallPlan plan) {
+/// Two micro-batches of four samples, or of two on each of two ranks.
+void expect_two_ranks_equal_the_whole(const model::Model& model, SmallPlan plan) {
     plan.accumulation = 2;
+    plan.micro_batch = 4;
     const Trained whole = train_ranks(small_graph(model, plan), 1, 3)[0];
-    plan.accumulation = 1;
+    plan.micro_batch = 2;
     plan.ranks = 2;
     const std::vector<Trained> split = train_ranks(small_graph(model, plan), 2, 3);
     for (const Trained& rank : split) EXPECT_LE(relative_l2(rank.gradients, whole.gradients), 1e-4);
@@ -79,7 +81,7 @@ TEST(CpuExecutor, two_ranks_reduce_to_the_gradients_of_the_unsplit_cnn) {
             SmallPlan plan;
             plan.memory_format = format;
             plan.bucket_storage = storage;
-            expect_two_ranks_equal_accumulation(small_cnn(Normalised::no), plan);
+            expect_two_ranks_equal_the_whole(small_cnn(Normalised::no), plan);
         }
 }
 
@@ -89,7 +91,7 @@ TEST(CpuExecutor, two_ranks_reduce_to_the_gradients_of_the_unsplit_transformer) 
             SmallPlan plan;
             plan.attention = attention;
             plan.optimizer = optimizer;
-            expect_two_ranks_equal_accumulation(small_gpt(), plan);
+            expect_two_ranks_equal_the_whole(small_gpt(), plan);
         }
 }
 
@@ -219,6 +221,34 @@ TEST(CpuExecutor, trains_in_bf16_where_the_processor_can) {
     const Trained rounded = train_ranks(small_graph(small_gpt(), plan), 1, 2)[0];
     EXPECT_NEAR(rounded.records[1].loss, exact.records[1].loss, 0.02 * exact.records[1].loss);
     EXPECT_LE(relative_l2(rounded.gradients, exact.gradients), 0.1);
+}
+
+TEST(CpuExecutor, a_rank_that_computes_no_loss_reports_none) {
+    step::StepGraph graph;
+    step::Tensor loss;
+    loss.name = "loss of another stage";
+    loss.shape = {1};
+    step::Tensor mine = loss;
+    mine.name = "mine";
+    mine.lifetime = step::Lifetime::carried;
+    graph.tensors = {loss, mine};
+    graph.loss = step::TensorId{0};
+    graph.streams = {{step::Stream::Lane::compute, {}, "compute"}};
+    step::Op fill;
+    fill.name = "fill";
+    fill.kind = step::Compute{step::Fill{1, 3}};
+    fill.stream = step::StreamId{0};
+    fill.out = {{step::TensorId{1}, step::Access::overwrite}};
+    graph.blocks = {{"block", step::Phase::forward, {fill}, 0}};
+    graph.classes = {{"all", {{{step::BlockId{0}, 0, 0}}}, 1, 0}};
+    graph.class_of_stage = {step::RankClassId{0}};
+    const auto world = world::make_self_world();
+    CpuExecutor executor(*world, {1, world::steady_now(), "test"});
+    executor.prepare(graph);
+    executor.enqueue(0);
+    EXPECT_TRUE(std::isnan(executor.collect().front().loss));
+    EXPECT_EQ(executor.read(step::TensorId{1}), std::vector<float>{3});
+    EXPECT_THROW(executor.read(step::TensorId{0}), RuntimeError);
 }
 
 TEST(CpuExecutor, refuses_a_graph_of_another_size) {

@@ -11,6 +11,7 @@
 #include "base/random.hpp"
 #include "cpu/bf16.hpp"
 #include "cpu/element_order.hpp"
+#include "cpu/global_place.hpp"
 #include "cpu/kernels.hpp"
 #include "cpu/onednn.hpp"
 
@@ -25,18 +26,55 @@ inline Values normal_values(std::int64_t n, std::uint64_t stream, float scale = 
     return values;
 }
 
+/// A rank's part of a tensor: what `local` and `shards` make of it on this mesh.
+inline Operand part(Shape local, std::vector<step::Shard> shards, const plan::Mesh& mesh, int rank) {
+    step::Tensor tensor;
+    tensor.shape = std::move(local);
+    tensor.shards = std::move(shards);
+    return place_operand(tensor, mesh, rank);
+}
+/// Row-major index in the whole tensor of a part's element, dimension by dimension.
+inline std::int64_t index_in_whole(const Operand& part, std::int64_t element) {
+    std::int64_t index = 0, stride = 1;
+    for (std::size_t d = part.shape.rank(); d-- > 0;) {
+        const std::int64_t local = element % part.shape[d];
+        element /= part.shape[d];
+        for (const step::IndexRun& run : part.runs[d])
+            if (local >= run.local && local < run.local + run.count) index += (run.global + local - run.local) * stride;
+        stride *= part.global[d];
+    }
+    return index;
+}
+inline Values take(const Values& whole, const Operand& part) {
+    Values values;
+    for (std::int64_t i = 0; i < part.elements(); ++i) values.push_back(whole[index_in_whole(part, i)]);
+    return values;
+}
+inline void put(const Values& values, const Operand& part, Values& whole) {
+    whole.resize(static_cast<std::size_t>(part.global.elements()));
+    for (std::int64_t i = 0; i < part.elements(); ++i) whole[index_in_whole(part, i)] = values[i];
+}
+
 class Tensor {
 public:
     Tensor(Shape shape, Values values, Order order = Order::row_major, DType dtype = DType::fp32) {
         operand.shape = std::move(shape);
         operand.dtype = dtype;
         operand.order = order;
-        operand.per_micro_batch = operand.elements();
+        operand.global = operand.shape;
+        operand.runs = whole_runs(operand.shape);
         bytes_.resize(static_cast<std::size_t>(operand.bytes()) + 64);
         const auto address = reinterpret_cast<std::uintptr_t>(bytes_.data());
         operand.data = bytes_.data() + (64 - address % 64) % 64;
         values.resize(static_cast<std::size_t>(operand.elements()));
         for (std::int64_t i = 0; i < operand.elements(); ++i) set(i, values[i]);
+    }
+    /// A rank's part, with the values it has in the whole tensor.
+    Tensor(const Operand& place, const Values& whole) : Tensor(place.shape, {}, Order::row_major, place.dtype) {
+        operand.global = place.global;
+        operand.runs = place.runs;
+        if (whole.empty()) return;
+        for (std::int64_t i = 0; i < operand.elements(); ++i) set(i, whole[index_in_whole(place, i)]);
     }
     Tensor(const Tensor&) = delete;
     Tensor& operator=(const Tensor&) = delete;
@@ -79,6 +117,11 @@ class KernelTest : public ::testing::Test {
 protected:
     Tensor& tensor(Shape shape, Values values = {}, Order order = Order::row_major, DType dtype = DType::fp32) {
         tensors_.emplace_back(std::move(shape), std::move(values), order, dtype);
+        tensors_.back().operand.tensor = static_cast<std::int32_t>(tensors_.size());
+        return tensors_.back();
+    }
+    Tensor& tensor(const Operand& place, const Values& whole = {}) {
+        tensors_.emplace_back(place, whole);
         tensors_.back().operand.tensor = static_cast<std::int32_t>(tensors_.size());
         return tensors_.back();
     }
