@@ -195,7 +195,7 @@ TEST(Builder, inputs_hold_every_micro_batch_of_the_global_batch_once) {
         if (tensor.role != Role::input) continue;
         EXPECT_EQ(tensor.slots, 3);
         EXPECT_EQ(global_shape(tensor, graph.mesh)[0] * tensor.slots, graph.global_batch);
-        EXPECT_EQ(shard_offset(tensor, graph.mesh, 3)[0], 6);
+        EXPECT_EQ(shard_runs(tensor, graph.mesh, 3)[0].front().global, 6);
     }
 }
 

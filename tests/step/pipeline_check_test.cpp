@@ -125,7 +125,7 @@ TEST(PipelineCheck, refuses_messages_that_differ_in_tag_count_dtype_or_order) {
 TEST(PipelineCheck, refuses_too_few_copies_of_what_waits_for_its_backward_pass) {
     // Stage 0 of 4 has 4 micro-batches in flight: with 3 copies the fourth overwrites the first.
     EXPECT_EQ(refusal(Pipeline({.stages = 4, .micro_batches = 8}).graph), "accepted");
-    EXPECT_THAT(refusal(Pipeline({.stages = 4, .micro_batches = 8, .slots_missing = 1}).graph),
+    EXPECT_THAT(refusal(Pipeline({.stages = 4, .micro_batches = 8, .is_short_of_copies = true}).graph),
                 AllOf(HasSubstr("s0.backward7 reads s0.a7 in micro-batch 0"),
                       HasSubstr("last written in micro-batch 3"), HasSubstr("in 3 slots"), HasSubstr("more slots")));
 }

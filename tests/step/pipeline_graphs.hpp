@@ -99,7 +99,7 @@ struct PipelineOptions {
     int ops = 8;  ///< forward ops of a stage
     std::int64_t elements = 1024;
     Order order = Order::one_forward_one_backward;
-    int slots_missing = 0;  ///< fewer copies than passes in flight
+    bool is_short_of_copies = false;  ///< stage 0 has one copy less than passes in flight
 };
 
 /// Each stage runs `ops` ops, x a_0 -> a_1 ... a_ops, each with a weight; backward op k reads the gradient of a_k and
@@ -125,10 +125,11 @@ private:
     }
     void write_blocks(int s) {
         const std::int64_t n = o_.elements;
+        const int copies = in_flight_ - (s == 0 && o_.is_short_of_copies ? 1 : 0);
         std::vector<TensorId> a, da, w, dw;
         for (int k = 0; k <= o_.ops; ++k) {
             const bool is_kept = k < o_.ops || s == o_.stages - 1;
-            a.push_back(tensor(named(s, "a", k), n, is_kept ? in_flight_ - o_.slots_missing : 1));
+            a.push_back(tensor(named(s, "a", k), n, is_kept ? copies : 1));
             da.push_back(tensor(named(s, "da", k), n));
         }
         for (int k = 0; k < o_.ops; ++k) {
