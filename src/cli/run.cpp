@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <optional>
 
@@ -149,8 +150,9 @@ drive::LoopOutcome measure(world::World& world, const Prepared& prepared, const 
         run.planned_steps);
     drive::LoopOptions options{.steps = run.planned_steps, .timeout = request.timeout, .on_step = {}};
     options.on_step = [&](const step::StepRecord& record) {
-        progress.show(record.step + 1,
-                      fmt::format("loss {:.4f}{}", record.loss, record.step < run.warmup_steps ? " (warm-up)" : ""));
+        // Only the last stage of a pipeline has a loss.
+        const std::string loss = std::isnan(record.loss) ? "" : fmt::format("loss {:.4f}", record.loss);
+        progress.show(record.step + 1, loss + (record.step < run.warmup_steps ? " (warm-up)" : ""));
     };
     const auto outcome = drive::run_loop(world, *executor, *writer, &signals, options);
     progress.finish();

@@ -143,8 +143,11 @@ std::string next_step_hint(const experiment::Experiment& experiment, const std::
     std::vector<int> rest;
     std::copy_if(experiment.ranks.begin(), experiment.ranks.end(), std::back_inserter(rest), larger);
     if (rest.empty()) return "";
-    return fmt::format("ran {} of [{}]; next: mpirun --bind-to none -n {} lockstep run {}\n", ranks,
-                       fmt::join(experiment.ranks, ", "), *std::min_element(rest.begin(), rest.end()), written_as);
+    const int next = *std::min_element(rest.begin(), rest.end());
+    // Open MPI starts no more ranks than there are cores unless it is told to.
+    const char* more = next > machine::read_host_structure().cores ? " --oversubscribe" : "";
+    return fmt::format("ran {} of [{}]; next: mpirun --bind-to none{} -n {} lockstep run {}\n", ranks,
+                       fmt::join(experiment.ranks, ", "), more, next, written_as);
 }
 
 }  // namespace lockstep::cli

@@ -22,8 +22,8 @@ namespace lockstep::cli {
 namespace {
 
 /// Steps of a prediction that is not recorded: enough for a steady state, which repeats.
-constexpr int steady_steps = 8;
-constexpr int steady_warmup = 2;
+constexpr int steady_steps = 3;
+constexpr int steady_warmup = 1;
 
 struct Request {
     std::vector<config::Node> machines;  ///< empty: the experiment's own

@@ -33,11 +33,19 @@ std::string rate_or_none(const std::optional<FlopRate>& rate) {
     return rate ? config::format(*rate) : std::string(none);
 }
 
+/// Integers are operations, not floating-point ones: "624 TOP/s".
+std::string rate_text(MathType type, const std::optional<FlopRate>& rate) {
+    std::string text = rate_or_none(rate);
+    const auto at = text.find("FLOP/s");
+    if (type == MathType::int8 && at != std::string::npos) text.replace(at, 6, "OP/s");
+    return text;
+}
+
 std::string peaks_table(const Device& device) {
     Table table({{"peak", Align::left}, {"units", Align::left}, {"dense"}, {"with 2:4 sparsity"}});
     for (const auto& peak : device.peaks)
         table.add({std::string(to_string(peak.type)), peak.tensor_core ? "tensor cores" : "cores",
-                   config::format(peak.dense), rate_or_none(peak.sparse)});
+                   rate_text(peak.type, peak.dense), rate_text(peak.type, peak.sparse)});
     return table.text("  ");
 }
 

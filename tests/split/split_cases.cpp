@@ -6,6 +6,7 @@
 #include "model/gpt.hpp"
 #include "step/builder.hpp"
 #include "step/check.hpp"
+#include "world/clock_sync.hpp"
 
 namespace lockstep::split {
 

@@ -17,8 +17,7 @@ TEST_P(OnThreads, loss_and_gradients_are_those_of_the_unsplit_step) {
     });
 }
 
-INSTANTIATE_TEST_SUITE_P(Plans, OnThreads, testing::ValuesIn(cases()),
-                         [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(Plans, OnThreads, testing::ValuesIn(cases()), [](const auto& one) { return one.param.name; });
 
 }  // namespace
 }  // namespace lockstep::split

@@ -90,7 +90,7 @@ void expect_parameters_covered(const StepGraph& graph, const model::Model& model
         EXPECT_EQ(count % whole, 0) << model.parameters[static_cast<std::size_t>(id)].name;
         EXPECT_GE(count / whole, copies_of_whole);
     }
-    if (!elements.empty()) EXPECT_EQ(elements.size(), model.parameters.size());
+    if (!elements.empty()) { EXPECT_EQ(elements.size(), model.parameters.size()); }
 }
 
 std::string description(const plan::Plan& p) {
