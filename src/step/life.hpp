@@ -22,6 +22,7 @@ bool overlap(const Life& a, const Life& b);
 /// One copy (Tensor::slots) of a storage holds something.
 struct CopyLife {
     TensorId tensor;
+    std::int32_t slot = 0;
     std::int32_t begin = 0, end = 0;  ///< positions in issue order, both included
 };
 struct Lives {

@@ -211,12 +211,12 @@ Lives LifeFinder::finish(std::int32_t last) {
         const Place& place = places_[tensor.index()];
         of_copy.clear();
         if (place.lifetime == Lifetime::carried) {
-            for (std::int32_t slot = 0; slot < place.slots; ++slot) lives_.copies.push_back({tensor, 0, last});
+            for (std::int32_t slot = 0; slot < place.slots; ++slot) lives_.copies.push_back({tensor, slot, 0, last});
             continue;
         }
         for (std::int32_t v = copies_[static_cast<std::size_t>(number)].value; v >= 0;) {
             const Value& value = values_[static_cast<std::size_t>(v)];
-            of_copy.push_back({tensor, value.begin, value.end});
+            of_copy.push_back({tensor, number - place.first_copy, value.begin, value.end});
             v = value.before;
         }
         join(of_copy);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <utility>
 
 #include "step/life_finder.hpp"
 
@@ -68,40 +69,69 @@ void find_peak(const StepGraph& graph, const Lives& lives, MemoryPlan& plan) {
     }
 }
 
-/// A storage that has its place.
+/// A copy of a storage that has its place.
 struct Placed {
     std::int64_t offset = 0, end = 0;
     const Life* life = nullptr;
 };
 
-/// The lowest offset at which `bytes` are free while `life` lasts; `placed` is sorted by offset.
-std::int64_t first_fit(const std::vector<Placed>& placed, const Life& life, std::int64_t bytes) {
+/// The lives of a storage's copies.
+using Copies = std::vector<Life>;
+
+std::vector<Copies> lives_by_copy(const StepGraph& graph, const Lives& lives) {
+    std::vector<Copies> of(graph.tensors.size());
+    for (const CopyLife& copy : lives.copies) {
+        Copies& copies = of[copy.tensor.index()];
+        if (copies.empty()) copies.resize(static_cast<std::size_t>(graph.tensor(copy.tensor).slots));
+        copies[static_cast<std::size_t>(copy.slot)].intervals.push_back({copy.begin, copy.end});
+    }
+    return of;
+}
+
+/// The lowest offset at which copies `stride` apart are free while each lives; `placed` is sorted by offset.
+std::int64_t first_fit(const std::vector<Placed>& placed, const Copies& copies, std::int64_t stride) {
     std::int64_t offset = 0;
-    for (const Placed& other : placed) {
-        if (other.end <= offset || !overlap(*other.life, life)) continue;
-        if (other.offset >= offset + bytes) break;
-        offset = other.end;
+    for (bool has_moved = true; has_moved;) {
+        has_moved = false;
+        for (std::size_t k = 0; k < copies.size(); ++k) {
+            const std::int64_t before = static_cast<std::int64_t>(k) * stride;
+            for (const Placed& other : placed) {
+                if (other.offset >= offset + before + stride) break;
+                if (other.end <= offset + before || !overlap(*other.life, copies[k])) continue;
+                offset = other.end - before;
+                has_moved = copies.size() > 1;  // a single one has met all others
+            }
+        }
     }
     return offset;
 }
 
-void place_shared(const StepGraph& graph, const std::vector<Life>& lives, std::vector<std::size_t> tensors,
+void place_shared(const StepGraph& graph, const std::vector<Copies>& lives, std::vector<std::size_t> tensors,
                   MemoryPlan& plan) {
+    // Of equal ones the longest life first: the others fit into more gaps.
+    std::vector<std::int64_t> length(graph.tensors.size(), 0);
+    for (const std::size_t i : tensors)
+        for (const Life& life : lives[i])
+            for (const Life::Interval& interval : life.intervals) length[i] += interval.end - interval.begin + 1;
     std::stable_sort(tensors.begin(), tensors.end(), [&](std::size_t a, std::size_t b) {
-        return storage_bytes(graph.tensors[a]) > storage_bytes(graph.tensors[b]);
+        return std::pair{storage_bytes(graph.tensors[a]), length[a]} >
+               std::pair{storage_bytes(graph.tensors[b]), length[b]};
     });
     const std::int64_t base = plan.arena_bytes;
     std::vector<Placed> placed;
     placed.reserve(tensors.size());
     for (const std::size_t i : tensors) {
-        const std::int64_t bytes = storage_bytes(graph.tensors[i]);
-        const std::int64_t offset = first_fit(placed, lives[i], bytes);
+        const std::int64_t stride = graph.tensors[i].slot_stride();
+        std::int64_t offset = first_fit(placed, lives[i], stride);
         plan.offset[i] = base + offset;
-        plan.arena_bytes = std::max(plan.arena_bytes, base + offset + bytes);
-        const Placed mine{offset, offset + bytes, &lives[i]};
-        placed.insert(std::upper_bound(placed.begin(), placed.end(), mine,
-                                       [](const Placed& x, const Placed& y) { return x.offset < y.offset; }),
-                      mine);
+        plan.arena_bytes = std::max(plan.arena_bytes, base + offset + storage_bytes(graph.tensors[i]));
+        for (const Life& life : lives[i]) {
+            const Placed mine{offset, offset + stride, &life};
+            placed.insert(std::upper_bound(placed.begin(), placed.end(), mine,
+                                           [](const Placed& x, const Placed& y) { return x.offset < y.offset; }),
+                          mine);
+            offset += stride;
+        }
     }
 }
 
@@ -131,13 +161,13 @@ std::vector<MemoryPlan> measure_memory(const StepGraph& graph) {
 
 MemoryPlan plan_memory(const StepGraph& graph, const RankClass& rank_class) {
     const Lives found = LifeFinder(graph).find(rank_class);
-    const std::vector<Life> lives = lives_of_storages(graph, found);
+    const std::vector<Copies> lives = lives_by_copy(graph, found);
     MemoryPlan plan;
     find_peak(graph, found, plan);
     plan.offset.assign(graph.tensors.size(), -1);
     std::vector<std::size_t> shared;
     for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
-        if (lives[i].intervals.empty()) continue;
+        if (lives[i].empty()) continue;
         if (graph.tensors[i].lifetime != Lifetime::carried) {
             shared.push_back(i);
             continue;

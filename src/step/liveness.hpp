@@ -33,9 +33,10 @@ MemoryPlan measure_memory(const StepGraph& graph, const RankClass& rank_class);
 /// Of all classes, in their order; cheaper than one by one.
 std::vector<MemoryPlan> measure_memory(const StepGraph& graph);
 
-/// The peak, and offsets that are multiples of 64 bytes such that storages whose lives overlap are apart: carried ones
-/// first, then the largest first, each at the lowest place that is free. The copies of a tensor lie together, and the
-/// place is theirs while any of them holds something: in a pipeline that is nearly always all of them.
+/// The peak, and offsets that are multiples of 64 bytes such that copies of storages whose lives overlap are apart:
+/// carried ones first, then the largest (and longest lived) first, each at the lowest place that is free. The copies of
+/// a tensor lie side by side, but others may lie where a copy holds nothing. Quadratic in the storages: for graphs that
+/// are executed.
 MemoryPlan plan_memory(const StepGraph& graph, const RankClass& rank_class);
 
 }  // namespace lockstep::step
