@@ -140,7 +140,7 @@ step::MemoryUse CpuExecutor::memory() const {
     step::MemoryUse use = p.memory.plan().peak;
     const Bytes scratch{static_cast<double>(p.compute.scratch_bytes())};
     use.workspace += scratch;
-    use.total += scratch;
+    use.total = Bytes{static_cast<double>(p.memory.arena_bytes())} + scratch;
     return use;
 }
 

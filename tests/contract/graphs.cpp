@@ -21,7 +21,10 @@ step::StepGraph linear_classifier(int ranks, int micro_batches) {
     const auto lse = s.activation("log_sum_exp", {batch});
     const auto dlogits = s.activation("logits.gradient", {batch, classes});
     using T = step::Gemm::Transpose;
-    step::SoftmaxLoss softmax{batch, classes, 1.0 / static_cast<double>(batch * micro_batches), step::Pass::forward};
+    step::SoftmaxLoss softmax;
+    softmax.rows = batch;
+    softmax.classes = classes;
+    softmax.gradient_scale = 1.0 / static_cast<double>(batch * micro_batches);
 
     s.block("pass", Phase::forward);
     s.op("forward", step::Compute{step::Gemm{1, batch, classes, width, T::no, T::yes}}, {x, w},

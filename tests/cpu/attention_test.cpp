@@ -121,7 +121,7 @@ TEST_F(Attention, unfused_keeps_probabilities_mask_and_what_dropout_makes_of_the
             sum += values[i];
             all_kept += kept[i];
             EXPECT_EQ(after[i], kept[i] != 0 ? 2 * values[i] : 0.0F);
-            if (k > row % 7) EXPECT_EQ(values[i] + kept[i] + after[i], 0.0F) << "masked";
+            if (k > row % 7) { EXPECT_EQ(values[i] + kept[i] + after[i], 0.0F) << "masked"; }
         }
         EXPECT_NEAR(sum, 1, 1e-6);
     }

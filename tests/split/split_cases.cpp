@@ -130,4 +130,14 @@ drive::NumericReport run_case(world::World& world, const Case& one) {
     return drive::check_numeric(world, make, build(model, one.plan, one.attention), build(model, alone, one.attention));
 }
 
+Allocation allocation_of(world::World& world, const Case& one) {
+    const step::StepGraph graph = build(model_of(one.model), one.plan, one.attention);
+    cpu::CpuExecutor executor(world, {1, world::steady_now(), "test"});
+    executor.prepare(graph);
+    const step::MemoryUse use = executor.memory();
+    const step::MemoryUse predicted = step::measure_memory(graph, graph.rank_class(world.rank())).peak;
+    // Kernels' scratch is workspace that no graph knows of.
+    return {use.total - (use.workspace - predicted.workspace), predicted.total};
+}
+
 }  // namespace lockstep::split

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/units.hpp"
 #include "drive/numeric_check.hpp"
 #include "model/model.hpp"
 #include "plan/plan.hpp"
@@ -28,5 +29,11 @@ std::vector<Case> cases();
 /// Collective over a world of Case::ranks: one step of the split and of the unsplit model on CPUs; loss and every
 /// gradient within a relative L2 of 1e-4, else RuntimeError.
 drive::NumericReport run_case(world::World& world, const Case& one);
+
+/// What a rank allocates for the tensors of a case, and what was predicted of its class.
+struct Allocation {
+    Bytes allocated, predicted;
+};
+Allocation allocation_of(world::World& world, const Case& one);
 
 }  // namespace lockstep::split

@@ -17,6 +17,17 @@ TEST_P(OnThreads, loss_and_gradients_are_those_of_the_unsplit_step) {
     });
 }
 
+TEST(SplitMemory, a_rank_allocates_what_was_predicted_within_2_percent) {
+    for (const Case& one : cases()) {
+        if (one.model != Case::Model::gpt_small) continue;
+        world::run_thread_world(one.ranks, [&](world::World& world) {
+            const Allocation allocation = allocation_of(world, one);
+            EXPECT_GE(allocation.allocated, allocation.predicted) << one.name << " rank " << world.rank();
+            EXPECT_LE(allocation.allocated, 1.02 * allocation.predicted) << one.name << " rank " << world.rank();
+        });
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(Plans, OnThreads, testing::ValuesIn(cases()), [](const auto& one) { return one.param.name; });
 
 }  // namespace
