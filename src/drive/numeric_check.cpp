@@ -97,18 +97,6 @@ void refuse(const std::string& what, double difference, double limit) {
 
 }  // namespace
 
-double relative_l2(const std::vector<float>& a, const std::vector<float>& b) {
-    if (a.size() != b.size()) throw LogicError("relative_l2 of vectors of different length");
-    double difference = 0;
-    double norm = 0;
-    for (std::size_t i = 0; i < a.size(); ++i) {
-        const double d = static_cast<double>(a[i]) - static_cast<double>(b[i]);
-        difference += d * d;
-        norm += static_cast<double>(b[i]) * static_cast<double>(b[i]);
-    }
-    return norm == 0 ? std::sqrt(difference) : std::sqrt(difference / norm);
-}
-
 NumericReport check_numeric(world::World& world, const MakeExecutor& make_executor, const step::StepGraph& split,
                             const step::StepGraph& unsplit, double limit) {
     if (split.global_batch != unsplit.global_batch)

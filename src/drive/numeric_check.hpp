@@ -22,12 +22,9 @@ struct NumericReport {
     std::size_t gradients = 0;
 };
 
-/// Relative L2 distance |a - b| / |b|; |a| when b is all zero.
-double relative_l2(const std::vector<float>& a, const std::vector<float>& b);
-
-/// Collective. Runs one step of `split` on all ranks and one of `unsplit` (the same global batch in one rank) on rank 0,
-/// and compares what the ranks hold of each gradient, every copy of it, with the unsplit one. Throws RuntimeError naming
-/// the tensor when the loss or a reduced gradient differs by more than `limit`.
+/// Collective. Runs one step of `split` on all ranks and one of `unsplit` (the same global batch in one rank) on rank
+/// 0, and compares what the ranks hold of each gradient, every copy of it, with the unsplit one. Throws RuntimeError
+/// naming the tensor when the loss or a reduced gradient differs by more than `limit`.
 NumericReport check_numeric(world::World& world, const MakeExecutor& make_executor, const step::StepGraph& split,
                             const step::StepGraph& unsplit, double limit = 1e-4);
 

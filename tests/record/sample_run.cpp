@@ -33,7 +33,7 @@ std::vector<step::OpKind> all_kinds() {
     const auto compute = [](auto kind) { return step::OpKind(step::Compute(kind)); };
     const step::Convolution convolution{2, 3, 8, 9, 16, 3, 2, 1, 4, Pass::backward_weights};
     const step::Message there{{plan::Axis::tp, 1, true}, {1}, 7, 2};
-    const step::Message back{{plan::Axis::replica, -1, false}, {2}, 9, -1};
+    const step::Message back{{plan::Axis::dp, -1, true}, {2}, 9, -1};
     return {compute(step::Gemm{2, 3, 4, 5, step::Gemm::Transpose::yes, step::Gemm::Transpose::yes}),
             compute(convolution),
             compute(step::Attention{step::Attention::Part::ring, 1, 2, 2, 16, 4, 2, 8, false, 0.1,
@@ -68,7 +68,6 @@ std::vector<step::Tensor> tensors() {
     full.shape = {4, 6, 1};
     full.shards = {{1, plan::Axis::tp}, {0, plan::Axis::cp, step::Shard::Order::zigzag}};
     full.parameter = {5};
-    full.part_of = {6};
     full.dtype = DType::bf16;
     full.role = step::Role::workspace;
     full.lifetime = step::Lifetime::carried;
@@ -81,6 +80,7 @@ std::vector<step::Tensor> tensors() {
     view.shards = {{0, plan::Axis::pp}};
     view.view = step::View{{0}, 5, step::RingPart{plan::Axis::tp, -1}};
     step::Tensor scalar;
+    scalar.part_of = {2};
     scalar.name = "loss";
     return {full, view, scalar};
 }
@@ -90,7 +90,7 @@ std::vector<step::Tensor> tensors() {
 step::StepGraph every_op_kind() {
     step::StepGraph graph;
     graph.name = "every op kind";
-    graph.mesh = {1, 1, 1, 2, 1};
+    graph.mesh = {.dp = 2};
     graph.placement = {2, 1};
     graph.precision = Precision::fp16_amp;
     graph.micro_batch = 4;
@@ -102,7 +102,9 @@ step::StepGraph every_op_kind() {
     graph.model_flops = Flops{1.0 / 3.0};
     graph.tensors = tensors();
     graph.streams = {{step::Stream::Lane::compute, {}, "compute"}, {step::Stream::Lane::communication, {1}, "dp"}};
-    graph.communicators = {{"tp", {plan::Axis::tp}, 1}, {"dp", {plan::Axis::dp, plan::Axis::tp}, 2, {0}}};
+    graph.communicators = {{"tp", {plan::Axis::tp}, 1},
+                           {"dp", {plan::Axis::dp, plan::Axis::tp}, 2, {}},
+                           {"embedding", {plan::Axis::pp}, 1, {0}}};
     graph.blocks = {{"forward", step::Phase::forward, {}, 0}, {"update", step::Phase::optimizer, {}, 0}};
     int number = 0;
     for (const auto& kind : all_kinds()) {

@@ -179,7 +179,7 @@ TEST(Steps, an_input_copy_is_not_slowed_and_waits_for_its_buffer) {
 }
 
 TEST(Collectives, begin_when_the_last_rank_arrives) {
-    SmallGraph g({1, 1, 1, 4, 2}, {Axis::pp});
+    SmallGraph g({.dp = 4, .pp = 2}, {Axis::pp});
     const auto x = g.tensor("x");
     g.stage("early");
     g.kernel("short", 10_us, {}, {x});
@@ -196,7 +196,7 @@ TEST(Collectives, begin_when_the_last_rank_arrives) {
 }
 
 TEST(Messages, leave_when_both_ends_are_there) {
-    SmallGraph g({1, 1, 1, 1, 2}, {Axis::pp});
+    SmallGraph g({.pp = 2}, {Axis::pp});
     const auto x = g.tensor("x"), y = g.tensor("y");
     g.stage("first");
     g.kernel("forward0", 10_us, {}, {x});
@@ -214,7 +214,7 @@ TEST(Messages, leave_when_both_ends_are_there) {
 }
 
 TEST(Messages, of_a_ring_of_alike_ranks_pair_off_with_themselves) {
-    SmallGraph g({1, 4, 1, 1, 1}, {Axis::cp});
+    SmallGraph g({.cp = 4}, {Axis::cp});
     const auto x = g.tensor("x"), y = g.tensor("y");
     g.stage("all");
     g.kernel("a", 2_us, {}, {x});
@@ -227,7 +227,7 @@ TEST(Messages, of_a_ring_of_alike_ranks_pair_off_with_themselves) {
 
 TEST(Messages, exchanged_by_groups_need_no_order) {
     // Each stage sends and receives in one group, as 1F1B does: neither waits for the other's group to finish.
-    SmallGraph g({1, 1, 1, 1, 2}, {Axis::pp});
+    SmallGraph g({.pp = 2}, {Axis::pp});
     const auto a = g.tensor("a"), b = g.tensor("b");
     g.stage("first");
     g.message("exchange0", 4_us, Axis::pp, {{1, a}}, {{1, b}});
@@ -240,7 +240,7 @@ TEST(Messages, exchanged_by_groups_need_no_order) {
 }
 
 TEST(Messages, that_nobody_sends_end_in_an_error_that_names_the_op) {
-    SmallGraph g({1, 1, 1, 1, 2}, {Axis::pp});
+    SmallGraph g({.pp = 2}, {Axis::pp});
     const auto y = g.tensor("y");
     g.stage("first");
     g.kernel("forward0", 10_us, {}, {});
@@ -256,7 +256,7 @@ TEST(Messages, that_nobody_sends_end_in_an_error_that_names_the_op) {
 
 TEST(Stages, of_one_class_are_simulated_each_by_itself) {
     // Stages 1 and 2 share a program: receive, compute, send on. A message takes 1, a kernel 10.
-    SmallGraph g({1, 1, 1, 1, 3}, {Axis::pp});
+    SmallGraph g({.pp = 3}, {Axis::pp});
     const auto x = g.tensor("x"), y = g.tensor("y");
     g.stage("source");
     g.kernel("k0", 10_us, {}, {x});

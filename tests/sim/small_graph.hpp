@@ -35,7 +35,7 @@ struct SmallGraph {
     step::StepGraph graph;
     TableDurations durations;
 
-    explicit SmallGraph(plan::Mesh mesh = {1, 1, 1, 2, 1}, std::vector<plan::Axis> axes = {plan::Axis::dp}) {
+    explicit SmallGraph(plan::Mesh mesh = {.dp = 2}, std::vector<plan::Axis> axes = {plan::Axis::dp}) {
         graph.mesh = mesh;
         graph.placement = {mesh.ranks(), mesh.ranks()};
         int members = 1;

@@ -266,6 +266,7 @@ TEST(Check, a_ring_within_a_stage_meets_itself) {
     Tensor tensor;
     tensor.shape = {8};
     tensor.initial.kind = Initial::Kind::one;
+    tensor.lifetime = Lifetime::carried;
     graph.tensors = {tensor, tensor};
     Op op;
     op.name = "ring";
