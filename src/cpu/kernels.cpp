@@ -40,6 +40,9 @@ struct Maker {
     Result operator()(const step::FoundInf&) const { return make_found_inf(o); }
     Result operator()(const step::BlockTranspose& op) const { return make_block_transpose(op, o); }
     Result operator()(const step::Slice& op) const { return make_slice(op, o); }
+    Result operator()(const step::Route& op) const { return make_route(op, o, setup); }
+    Result operator()(const step::Dispatch& op) const { return make_dispatch(op, o); }
+    Result operator()(const step::Combine& op) const { return make_combine(op, o); }
     Result operator()(const step::UpdateLossScale&) const { return make_update_loss_scale(o); }
 
     Result operator()(const step::Compute& op) const { return std::visit(*this, op); }

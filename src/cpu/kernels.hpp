@@ -43,6 +43,9 @@ std::unique_ptr<Kernel> make_copy(double factor, const Operands&);
 std::unique_ptr<Kernel> make_fill(const step::Fill&, const Operands&);
 std::unique_ptr<Kernel> make_block_transpose(const step::BlockTranspose&, const Operands&);
 std::unique_ptr<Kernel> make_slice(const step::Slice&, const Operands&);
+std::unique_ptr<Kernel> make_route(const step::Route&, const Operands&, const KernelSetup&);
+std::unique_ptr<Kernel> make_dispatch(const step::Dispatch&, const Operands&);
+std::unique_ptr<Kernel> make_combine(const step::Combine&, const Operands&);
 std::unique_ptr<Kernel> make_found_inf(const Operands&);
 std::unique_ptr<Kernel> make_update_loss_scale(const Operands&);
 

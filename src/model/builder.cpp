@@ -34,6 +34,10 @@ struct MakeParameters {
         if (l.bias) all.push_back(bias(l.out_features, ParameterRole::bias));
         return all;
     }
+    std::vector<Parameter> operator()(const GroupedLinear& l) const {
+        const double scale = 1 / std::sqrt(3 * static_cast<double>(l.in_features));
+        return {weight({l.experts, l.out_features, l.in_features}, ParameterRole::weight, scale)};
+    }
     std::vector<Parameter> operator()(const Norm& n) const {
         std::vector<Parameter> all{{layer + ".weight", {n.features}, ParameterRole::norm_scale, 0, true}};
         if (n.kind != Norm::Kind::rms) all.push_back(bias(n.features, ParameterRole::norm_shift));
@@ -64,9 +68,14 @@ int ModelBuilder::add_input(Input input) {
 }
 
 Source ModelBuilder::source(const Feed& feed) const {
-    if (feed.layer.is_valid()) return {model_.layer(feed.layer).name, model_.layer(feed.layer).output, 0};
+    if (feed.layer.is_valid()) {
+        const Layer& layer = model_.layer(feed.layer);
+        Source source{layer.name, layer.output, 0, layer.dispatch, 0};
+        if (layer.dispatch.is_valid()) source.experts = std::get<Dispatch>(model_.layer(layer.dispatch).kind).experts;
+        return source;
+    }
     const Input& input = model_.inputs.at(static_cast<std::size_t>(feed.model_input));
-    return {input.name, input.shape, input.vocab};
+    return {input.name, input.shape, input.vocab, LayerId{}, 0};
 }
 
 LayerId ModelBuilder::add(std::string name, LayerKind kind, const std::vector<Feed>& feeds,
@@ -87,6 +96,10 @@ LayerId ModelBuilder::add(std::string name, LayerKind kind, const std::vector<Fe
         throw InputError("reads two inputs of the model directly; put a layer behind one of them");
     layer.output = output_shape(layer.kind, sources);
     layer.input = sources.front().shape;
+    if (std::holds_alternative<Dispatch>(layer.kind))
+        layer.dispatch = LayerId{static_cast<std::int32_t>(model_.layers.size())};
+    else if (!std::holds_alternative<Combine>(layer.kind))
+        layer.dispatch = sources.front().dispatch;
     layer.repeat_group = options.repeat_group;
     multiply_adds_ = checked_sum(multiply_adds_, multiply_adds_per_sample(layer));
     add_parameters(layer, options);

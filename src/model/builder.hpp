@@ -31,7 +31,7 @@ struct LayerOptions {
 
 /// Parameters of a kind in the order weight, bias | scale, shift, named LAYER.weight, LAYER.bias as PyTorch does.
 /// Default starts: convolution sqrt(2 / (out kernel^2)) (He et al. 2015, fan out), linear 1 / sqrt(3 in) (the variance
-/// of PyTorch's uniform default), embeddings 0.02.
+/// of PyTorch's uniform default; of each expert too), embeddings 0.02.
 std::vector<Parameter> parameters_of(const std::string& layer, const LayerKind& kind,
                                      std::optional<double> init_scale = std::nullopt);
 

@@ -67,6 +67,7 @@ struct Cost {
 
     LayerCost operator()(const Convolution& c) const { return product(c.bias); }
     LayerCost operator()(const Linear& l) const { return product(l.bias); }
+    LayerCost operator()(const GroupedLinear&) const { return product(false); }
     LayerCost operator()(const Norm& norm) const {
         return elementwise(per_element(norm), n.in, n.in + n.out + n.parameters,
                            n.out + n.in + in_gradient() + n.parameters + weight_gradient());
@@ -117,6 +118,13 @@ struct Cost {
     }
     LayerCost operator()(const Flatten&) const { return {}; }
     LayerCost operator()(const FirstToken&) const { return make(0, 0, 0, 2 * n.out, n.out + in_gradient()); }
+    // Rows are copied there; back, those of a token are added up.
+    LayerCost operator()(const Dispatch&) const {
+        return elementwise({0, 1, 0}, n.out, n.in + n.out, n.out + in_gradient());
+    }
+    LayerCost operator()(const Combine&) const {
+        return elementwise({2, 4, 0}, n.in, n.in + n.out, n.out + n.in + in_gradient());
+    }
     LayerCost operator()(const SoftmaxLoss& loss) const {
         LayerCost cost = make(7 * n.in, 3 * n.in, 0, n.in, n.in + in_gradient());
         const Bytes labels{n.in / static_cast<double>(loss.classes) * n.id_bytes};
@@ -138,6 +146,8 @@ std::int64_t multiply_adds_per_sample(const Layer& layer) {
         return checked_product({layer.output.elements(), c->in_channels / c->groups, c->kernel, c->kernel});
     if (const auto* l = std::get_if<Linear>(&layer.kind))
         return checked_product({layer.output.elements(), l->in_features});
+    if (const auto* g = std::get_if<GroupedLinear>(&layer.kind))
+        return checked_product({layer.output.elements(), g->in_features});
     if (const auto* a = std::get_if<Attention>(&layer.kind))
         return checked_product({2, layer.input[0], layer.input[0], a->heads, a->head_dim});
     return 0;

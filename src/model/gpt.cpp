@@ -11,7 +11,8 @@ namespace lockstep::model {
 
 namespace {
 
-constexpr std::int64_t layers_per_block = 14;  // norm, qkv, rotary, attention, proj, dropout, add; the same for the MLP
+constexpr std::int64_t layers_per_block =
+    16;  // norm, qkv, rotary, attention, proj, dropout, add; norm, router ... combine, dropout, add
 constexpr std::int64_t layers_per_adapter = 3;
 
 const std::vector<std::string> lora_targets{"qkv", "proj", "up", "down"};
@@ -38,6 +39,25 @@ Lora read_lora(config::Object& gpt) {
     return lora;
 }
 
+Experts read_experts(config::Object& gpt, const Lora& lora) {
+    Experts experts;
+    const auto node = gpt.node("experts");
+    if (!node) return experts;
+    config::Object object(*node, "experts", gpt.diagnostics());
+    experts.count = object.integer("count", 1, max_extent);
+    experts.top_k = object.integer_or("top_k", std::min<std::int64_t>(2, experts.count), 1, max_extent);
+    experts.capacity = object.number_or("capacity", 0, 0, 1e6);
+    experts.imbalance = object.number_or("imbalance", 0, 0, 1e6);
+    experts.every = object.integer_or("every", 1, 1, max_layers);
+    for (const char* target : {"up", "down"})
+        if (std::ranges::find(lora.targets, target) != lora.targets.end())
+            gpt.error("lora", fmt::format("target '{}' is the MLP that experts replace, and adapters of experts aren't "
+                                          "built; use targets: [qkv, proj]",
+                                          target));
+    object.finish();
+    return experts;
+}
+
 void read_positions(config::Object& object, Transformer& t) {
     t.rotary = object.choice_or("position", {"learned", "rotary"}, "learned") == "rotary";
     t.rope_theta = object.number_or("rope_theta", 10000, 1, 1e12);
@@ -60,7 +80,10 @@ void add_block(ModelBuilder& builder, const Transformer& t, int index, LayerId& 
     const LayerId middle = attention.add_sum("add1", stream);
     Chain mlp(builder, t, prefix, index, middle);
     mlp.add_norm("norm2");
-    mlp.add_mlp();
+    if (t.experts.has(index))
+        mlp.add_experts();
+    else
+        mlp.add_mlp();
     stream = mlp.add_sum("add2", middle);
 }
 
@@ -80,6 +103,7 @@ Transformer read_gpt(const config::Node& node, config::Diagnostics& diagnostics)
     if (readable && t.heads % t.kv_heads != 0)
         object.error("kv_heads", fmt::format("kv_heads {} doesn't divide heads {}", t.kv_heads, t.heads));
     t.lora = read_lora(object);
+    t.experts = read_experts(object, t.lora);
     check_layer_count(object, t.layers,
                       layers_per_block + layers_per_adapter * static_cast<std::int64_t>(t.lora.targets.size()));
     object.finish();

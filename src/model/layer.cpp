@@ -37,6 +37,9 @@ struct KindName {
     std::string_view operator()(const Attention&) const { return "attention"; }
     std::string_view operator()(const Flatten&) const { return "flatten"; }
     std::string_view operator()(const FirstToken&) const { return "first_token"; }
+    std::string_view operator()(const Dispatch&) const { return "dispatch"; }
+    std::string_view operator()(const GroupedLinear&) const { return "grouped_linear"; }
+    std::string_view operator()(const Combine&) const { return "combine"; }
     std::string_view operator()(const SoftmaxLoss&) const { return "softmax_loss"; }
 };
 

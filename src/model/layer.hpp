@@ -72,13 +72,35 @@ struct Attention {
 struct Flatten {};
 /// Takes position 0 of [s, hidden] -> [hidden] (BERT's pooler).
 struct FirstToken {};
+/// Input [s, hidden] -> [s top_k, hidden]: each token's row for each of its top_k experts, as many rows as are wanted
+/// in all. Who goes where is synthetic (step/expert_rows.hpp): the router's weights decide how much, not where to.
+struct Dispatch {
+    std::int64_t experts = 0, top_k = 1;
+    /// An expert takes at most capacity x tokens top_k / experts rows of a pass on a rank and drops the rest (Lepikhin
+    /// et al. 2020); 0: all.
+    double capacity = 0;
+    double imbalance =
+        0;  ///< the fullest experts are wanted by 1 + imbalance times the mean; at most experts / top_k - 1
+};
+/// Of experts' rows: input [rows, in] -> [rows, out], by the weight of the row's expert. Weight [experts, out, in]; no
+/// bias, which grouped products don't take.
+struct GroupedLinear {
+    std::int64_t experts = 0, in_features = 0, out_features = 0;
+};
+/// Inputs experts' rows [s top_k, hidden] and the router's logits [s, experts] -> [s, hidden]: the sum of a token's
+/// rows, each weighted by its expert's share of the softmax over all experts (Fedus et al. 2021); dropped rows add
+/// nothing.
+struct Combine {
+    std::int64_t experts = 0;
+};
 /// Mean cross entropy of [classes] or [s, classes] against labels. The last layer of a model.
 struct SoftmaxLoss {
     std::int64_t classes = 0;
 };
 
 using LayerKind = std::variant<Convolution, Linear, Norm, Activation, GatedActivation, Pool, Add, Dropout, Embedding,
-                               PositionEmbedding, Rotary, Attention, Flatten, FirstToken, SoftmaxLoss>;
+                               PositionEmbedding, Rotary, Attention, Flatten, FirstToken, Dispatch, GroupedLinear,
+                               Combine, SoftmaxLoss>;
 std::string_view kind_name(
     const LayerKind& kind);  ///< as in model files: "convolution", "batch_norm", "layer_norm", "relu" ...
 
@@ -106,7 +128,8 @@ struct Layer {
     Shape input;          ///< of the first input, per sample
     Shape output;         ///< per sample; the loss has []
     std::vector<ParameterId>
-        parameters;  ///< in the order: weight, bias | scale, shift; a tied weight is another layer's id
+        parameters;    ///< in the order: weight, bias | scale, shift; a tied weight is another layer's id
+    LayerId dispatch;  ///< whose rows of experts its output holds; invalid: none
     int repeat_group =
         -1;  ///< which transformer (or residual) block it is part of; -1: none. Pipeline stages cut between groups
 };

@@ -20,6 +20,11 @@ bool Model::has_batch_norm() const {
     });
 }
 
+bool Model::has_experts() const {
+    return std::any_of(layers.begin(), layers.end(),
+                       [](const Layer& layer) { return std::holds_alternative<Dispatch>(layer.kind); });
+}
+
 std::int64_t Model::tokens_per_sample() const {
     if (inputs.empty() || inputs.front().kind != Input::Kind::tokens) return 0;
     return inputs.front().shape[0];

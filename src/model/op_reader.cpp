@@ -85,6 +85,15 @@ LayerKind read_gated(Object& layer, const Shape& in) {
     return GatedActivation{features(in) / 2};
 }
 
+LayerKind read_dispatch(Object& layer) {
+    Dispatch dispatch;
+    dispatch.experts = size(layer, "experts");
+    dispatch.top_k = size_or(layer, "top_k", 1);
+    dispatch.capacity = layer.number_or("capacity", 0, 0, 1e6);
+    dispatch.imbalance = layer.number_or("imbalance", 0, 0, 1e6);
+    return dispatch;
+}
+
 using Reader = std::function<LayerKind(Object&, const Source&)>;
 
 const std::map<std::string, Reader, std::less<>>& readers() {
@@ -123,6 +132,12 @@ const std::map<std::string, Reader, std::less<>>& readers() {
         {"attention", [](Object& o, const Source& in) { return read_attention(o, in.shape); }},
         {"flatten", [](Object&, const Source&) { return Flatten{}; }},
         {"first_token", [](Object&, const Source&) { return FirstToken{}; }},
+        {"dispatch", [](Object& o, const Source&) { return read_dispatch(o); }},
+        {"grouped_linear",
+         [](Object& o, const Source& in) {
+             return GroupedLinear{std::max<std::int64_t>(in.experts, 1), features(in.shape), size(o, "out")};
+         }},
+        {"combine", [](Object&, const Source& in) { return Combine{std::max<std::int64_t>(in.experts, 1)}; }},
         {"softmax_loss", [](Object&, const Source& in) { return SoftmaxLoss{features(in.shape)}; }},
     };
     return table;

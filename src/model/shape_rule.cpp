@@ -116,6 +116,36 @@ struct Rule {
         if (first().shape.rank() != 2) misfit("[sequence, hidden]", first());
         return {first().shape[1]};
     }
+    Shape operator()(const Dispatch& dispatch) const {
+        if (first().shape.rank() != 2) misfit("[sequence, hidden]", first());
+        if (dispatch.top_k > dispatch.experts)
+            throw InputError(
+                fmt::format("top_k {} is more than the {} experts there are", dispatch.top_k, dispatch.experts));
+        const double most = static_cast<double>(dispatch.experts) / static_cast<double>(dispatch.top_k) - 1;
+        if (dispatch.imbalance > most)
+            throw InputError(
+                fmt::format("imbalance {} is more than {} experts of which a token takes {} can have (all "
+                            "tokens take the same); use at most {}",
+                            dispatch.imbalance, dispatch.experts, dispatch.top_k, most));
+        return {checked_product({first().shape[0], dispatch.top_k}), first().shape[1]};
+    }
+    Shape operator()(const GroupedLinear& linear) const {
+        if (linear.experts != first().experts)
+            throw InputError(fmt::format("has weights of {} experts, and '{}' rows of {}", linear.experts, first().name,
+                                         first().experts));
+        return with_last_extent(last_extent(first(), linear.in_features), linear.out_features);
+    }
+    Shape operator()(const Combine& combine) const {
+        const Source& logits = sources[1];
+        if (combine.experts != first().experts)
+            throw InputError(
+                fmt::format("combines {} experts, and '{}' has {}", combine.experts, first().name, first().experts));
+        if (logits.shape.rank() != 2 || logits.shape.back() != combine.experts)
+            misfit(fmt::format("a router's [sequence, {}]", combine.experts), logits);
+        if (first().shape[0] % logits.shape[0] != 0)
+            misfit(fmt::format("some rows for each of {} positions", logits.shape[0]), first());
+        return {logits.shape[0], first().shape.back()};
+    }
     Shape operator()(const SoftmaxLoss& loss) const {
         if (first().shape.rank() > 2) misfit("[classes] or [sequence, classes]", first());
         last_extent(first(), loss.classes);
@@ -123,10 +153,34 @@ struct Rule {
     }
 };
 
+/// Whether input `slot` of a layer takes rows of experts, may take them, or must not.
+enum class Rows { none, any, wanted };
+Rows rows_into(const LayerKind& kind, std::size_t slot) {
+    if (std::holds_alternative<GroupedLinear>(kind)) return Rows::wanted;
+    if (std::holds_alternative<Combine>(kind)) return slot == 0 ? Rows::wanted : Rows::none;
+    const bool is_between = std::holds_alternative<Activation>(kind) || std::holds_alternative<GatedActivation>(kind);
+    return is_between ? Rows::any : Rows::none;
+}
+
+void check_rows(const LayerKind& kind, const std::vector<Source>& sources) {
+    for (std::size_t slot = 0; slot < sources.size(); ++slot) {
+        const Rows rows = rows_into(kind, slot);
+        const bool are_rows = sources[slot].dispatch.is_valid();
+        if (are_rows && rows == Rows::none)
+            throw InputError(
+                fmt::format("'{}' holds rows of experts, which only grouped_linear, activations, gated_silu "
+                            "and combine read; put combine behind them",
+                            sources[slot].name));
+        if (!are_rows && rows == Rows::wanted)
+            throw InputError(fmt::format("{} reads rows of experts, which '{}' doesn't hold; put it behind a dispatch",
+                                         kind_name(kind), sources[slot].name));
+    }
+}
+
 }  // namespace
 
 Shape output_shape(const LayerKind& kind, const std::vector<Source>& sources) {
-    const std::size_t wanted = std::holds_alternative<Add>(kind) ? 2 : 1;
+    const std::size_t wanted = std::holds_alternative<Add>(kind) || std::holds_alternative<Combine>(kind) ? 2 : 1;
     if (sources.size() != wanted)
         throw InputError(fmt::format("{} wants {} input{}, got {}", kind_name(kind), wanted, wanted == 1 ? "" : "s",
                                      sources.size()));
@@ -136,6 +190,7 @@ Shape output_shape(const LayerKind& kind, const std::vector<Source>& sources) {
         if (source.vocab == 0 && source.shape.rank() == 0)
             throw InputError(fmt::format("'{}' is a loss, which feeds no other layer", source.name));
     }
+    check_rows(kind, sources);
     Shape shape = std::visit(Rule{sources}, kind);
     checked_elements(shape);
     return shape;

@@ -15,9 +15,12 @@ struct Source {
     std::string name;
     Shape shape;
     std::int64_t vocab = 0;
+    LayerId dispatch = {};     ///< these are the rows of its experts
+    std::int64_t experts = 0;  ///< of that layer
 };
 
 /// Shape of one sample that leaves a layer of this kind; rules as written at the kinds in layer.hpp.
+/// Rows of experts go through grouped_linear, activations and gated_silu to combine, and nothing else goes there.
 /// Throws InputError that names the sources and their shapes when they don't fit.
 Shape output_shape(const LayerKind& kind, const std::vector<Source>& sources);
 

@@ -89,11 +89,28 @@ void Chain::add_attention() {
 
 void Chain::add_mlp() {
     add_linear("up", Linear{sizes_.hidden, sizes_.gated ? 2 * sizes_.ffn : sizes_.ffn, sizes_.bias});
+    add_activation();
+    add_linear("down", Linear{sizes_.ffn, sizes_.hidden, sizes_.bias});
+    add_dropout("down_dropout");
+}
+
+void Chain::add_activation() {
     if (sizes_.gated)
         add("gate", GatedActivation{sizes_.ffn});
     else
         add("gelu", Activation{Activation::Kind::gelu});
-    add_linear("down", Linear{sizes_.ffn, sizes_.hidden, sizes_.bias});
+}
+
+void Chain::add_experts() {
+    const Experts& e = sizes_.experts;
+    const Feed input = last_;
+    const LayerId router = add("router", Linear{sizes_.hidden, e.count, false});
+    last_ = input;
+    add("dispatch", Dispatch{e.count, e.top_k, e.capacity, e.imbalance});
+    add("experts.up", GroupedLinear{e.count, sizes_.hidden, sizes_.gated ? 2 * sizes_.ffn : sizes_.ffn});
+    add_activation();
+    add("experts.down", GroupedLinear{e.count, sizes_.ffn, sizes_.hidden});
+    last_ = builder_.add(prefix_ + "combine", Combine{e.count}, {last_, Feed{router}}, {.repeat_group = group_});
     add_dropout("down_dropout");
 }
 

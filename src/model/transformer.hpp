@@ -19,6 +19,15 @@ struct Lora {
     std::vector<std::string> targets;  ///< of qkv, proj, up, down
 };
 
+/// Blocks whose MLP is a mixture of experts, each an MLP of the block's sizes without bias.
+struct Experts {
+    std::int64_t count = 0;  ///< 0: none
+    std::int64_t top_k = 2;
+    double capacity = 0, imbalance = 0;  ///< as in Dispatch
+    std::int64_t every = 1;              ///< each every-th block has experts: blocks every - 1, 2 every - 1 ...
+    bool has(std::int64_t block) const { return count > 0 && (block + 1) % every == 0; }
+};
+
 struct Transformer {
     std::int64_t layers = 0, hidden = 0, heads = 0, kv_heads = 0, head_dim = 0, ffn = 0;
     std::int64_t vocab = 0, seq_len = 0, positions = 0;
@@ -32,6 +41,7 @@ struct Transformer {
     double epsilon = 1e-5;
     Norm::Kind norm = Norm::Kind::layer;
     Lora lora;
+    Experts experts;
 };
 
 /// Reads the sizes both families have: layers, hidden, heads, ffn (default 4 hidden), vocab, seq_len, dropout, epsilon.
@@ -49,6 +59,7 @@ public:
     LayerId add(const std::string& name, LayerKind kind);
     /// A linear layer; with adapters where Lora::targets has its name: NAME.lora_a, NAME.lora_b and NAME.lora_add.
     void add_linear(const std::string& name, const Linear& linear);
+    void add_activation();
     LayerId add_tied(const std::string& name, LayerKind kind, ParameterId weight);
     LayerId add_sum(const std::string& name, LayerId other);
     void add_dropout(const std::string& name);  ///< nothing when its probability is 0
@@ -57,6 +68,8 @@ public:
     void add_attention();
     /// up, gelu or gated silu, down, dropout: [s, hidden] -> [s, hidden].
     void add_mlp();
+    /// router, and dispatch, up, gelu or gated silu, down, combine; dropout: [s, hidden] -> [s, hidden].
+    void add_experts();
     LayerId last() const { return last_.layer; }
 
 private:

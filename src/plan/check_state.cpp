@@ -5,6 +5,7 @@
 #include <set>
 
 #include "plan/check_parts.hpp"
+#include "plan/nearby.hpp"
 #include "plan/stages.hpp"
 #include "plan/tensor_split.hpp"
 
@@ -12,7 +13,8 @@ namespace lockstep::plan {
 
 namespace {
 
-/// What ZeRO 3 gathers at once: a block, or all that is in none (-1). Elements of one tp rank.
+/// What ZeRO 3 gathers at once: a block, or all that is in none (-1). Elements of one tp rank; without experts that ep
+/// spreads, which are more and shared by fewer.
 struct Unit {
     std::string first_layer;
     std::int64_t trained = 0, frozen = 0;
@@ -30,6 +32,7 @@ std::map<int, Unit> units_of(const Plan& plan, const model::Model& model) {
             const model::Parameter& parameter = model.parameters[layer.parameters[k].index()];
             const WeightSplit split = splits[i].weights;
             const bool is_split = split != WeightSplit::whole && (k == 0 || split == WeightSplit::columns);
+            if (std::holds_alternative<model::GroupedLinear>(layer.kind) && plan.mesh.ep > 1) continue;
             Unit& unit = units[layer.repeat_group];
             if (unit.first_layer.empty()) unit.first_layer = layer.name;
             (parameter.trainable ? unit.trained : unit.frozen) += parameter.elements() / (is_split ? plan.mesh.tp : 1);
@@ -75,11 +78,31 @@ void check_recompute(const Plan& plan, const model::Model& model, Refusals& refu
         refusals.emplace_back("recompute: full computes blocks again, and this model has none; use recompute: none");
 }
 
+void check_experts(const Plan& plan, const model::Model& model, Refusals& refusals) {
+    const int ep = plan.mesh.ep;
+    if (ep == 1) return;
+    if (!model.has_experts()) {
+        refusals.push_back(fmt::format("ep={} spreads experts, and this model has none; use ep=1", ep));
+        return;
+    }
+    std::set<std::int64_t> seen;
+    for (const model::Layer& layer : model.layers) {
+        const auto* dispatch = std::get_if<model::Dispatch>(&layer.kind);
+        if (dispatch == nullptr || dispatch->experts % ep == 0 || !seen.insert(dispatch->experts).second) continue;
+        refusals.push_back(fmt::format("ep={} doesn't divide {} experts; use ep={}", ep, dispatch->experts,
+                                       either(divisors(dispatch->experts))));
+    }
+    if (plan.split.zero > 0 && plan.mesh.cp * plan.mesh.dp == 1)
+        refusals.push_back(
+            fmt::format("zero={} with ep={} shares the state of an expert over cp x dp ranks, and that is one; use "
+                        "zero=0, or cp or dp of 2 or more",
+                        plan.split.zero, ep));
+}
+
 }  // namespace
 
 void check_state(const Plan& plan, const model::Model& model, Refusals& refusals) {
-    if (plan.mesh.ep > 1)
-        refusals.push_back(fmt::format("ep={} spreads experts, and this model has none; use ep=1", plan.mesh.ep));
+    check_experts(plan, model, refusals);
     if (std::ranges::none_of(model.parameters, &model::Parameter::trainable))
         refusals.emplace_back("no parameter of this model trains; set trainable: true on a layer");
     check_zero(plan, model, refusals);

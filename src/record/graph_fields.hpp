@@ -98,6 +98,22 @@ void fields(V& v, step::Slice& x) {
     v("rows", x.rows), v("width", x.width), v("first", x.first), v("kept", x.kept), v("pass", x.pass);
 }
 template <class V>
+void fields(V& v, step::Route& x) {
+    v("seq", x.seq), v("batch", x.batch), v("experts", x.experts), v("top_k", x.top_k),
+        v("rows_per_expert", x.rows_per_expert);
+    v("imbalance", x.imbalance), v("may_drop", x.may_drop), v("stream", x.stream);
+}
+template <class V>
+void fields(V& v, step::Dispatch& x) {
+    v("tokens", x.tokens), v("top_k", x.top_k), v("rows", x.rows), v("width", x.width), v("factor", x.factor),
+        v("pass", x.pass);
+}
+template <class V>
+void fields(V& v, step::Combine& x) {
+    v("tokens", x.tokens), v("experts", x.experts), v("top_k", x.top_k), v("rows_per_expert", x.rows_per_expert);
+    v("width", x.width), v("factor", x.factor), v("pass", x.pass);
+}
+template <class V>
 void fields(V&, step::UpdateLossScale&) {}
 template <class V>
 void fields(V& v, step::Collective& x) {
@@ -221,6 +237,9 @@ constexpr const char* tag(const step::FoundInf*) { return "found_inf"; }
 constexpr const char* tag(const step::PositionSum*) { return "position_sum"; }
 constexpr const char* tag(const step::BlockTranspose*) { return "block_transpose"; }
 constexpr const char* tag(const step::Slice*) { return "slice"; }
+constexpr const char* tag(const step::Route*) { return "route"; }
+constexpr const char* tag(const step::Dispatch*) { return "dispatch"; }
+constexpr const char* tag(const step::Combine*) { return "combine"; }
 constexpr const char* tag(const step::StreamWait*) { return "stream_wait"; }
 constexpr const char* tag(const step::UpdateLossScale*) { return "update_loss_scale"; }
 constexpr const char* tag(const step::Collective*) { return "collective"; }

@@ -41,6 +41,14 @@ std::vector<int> find_tp_dimensions(const model::Model& model, const std::vector
     return dimensions;
 }
 
+std::vector<bool> find_experts(const model::Model& model) {
+    std::vector<bool> result(model.parameters.size(), false);
+    for (const model::Layer& layer : model.layers)
+        if (std::holds_alternative<model::GroupedLinear>(layer.kind))
+            for (const model::ParameterId id : layer.parameters) result[id.index()] = true;
+    return result;
+}
+
 bool has_causal_attention(const model::Model& model) {
     for (const model::Layer& layer : model.layers)
         if (const auto* attention = std::get_if<model::Attention>(&layer.kind))
@@ -54,6 +62,7 @@ Shape local_shape(const Assembly& a, model::ParameterId id) {
     Shape shape = a.parameter(id).shape;
     const int dimension = a.tp_dimension[id.index()];
     if (dimension >= 0) shape.extents[static_cast<std::size_t>(dimension)] /= a.mesh().tp;
+    if (a.is_expert[id.index()]) shape.extents.front() /= a.mesh().ep;
     return shape;
 }
 
@@ -64,6 +73,7 @@ Assembly::Assembly(const BuildInput& i)
       graph(i),
       splits(plan::split_layers(i.model, i.plan.mesh.tp, i.plan.split.sequence_parallel)),
       tp_dimension(find_tp_dimensions(i.model, splits)),
+      is_expert(find_experts(i.model)),
       is_token_wise(find_token_wise(i.model)),
       parameters(static_cast<std::size_t>(i.plan.mesh.pp)),
       layers(i.model.layers.size()),
@@ -116,7 +126,21 @@ TensorId Assembly::add_activation(std::string name, const Shape& per_sample, DTy
     return graph.add(std::move(tensor));
 }
 
+TensorId Assembly::add_expert_rows(std::string name, model::LayerId dispatch, std::int64_t width) {
+    const Shape rows = graph.tensor(layers[dispatch.index()].saved.at(1)).shape;  // row_tokens
+    Tensor tensor;
+    tensor.name = std::move(name);
+    tensor.dtype = activation();
+    tensor.shape = {rows[0] / mesh().ep, rows[1] * mesh().ep, width};
+    if (mesh().ep > 1) tensor.shards.push_back({0, Axis::ep});
+    for (const Axis axis : {Axis::replica, Axis::dp, Axis::cp})
+        if (mesh().extent(axis) > 1) tensor.shards.push_back({1, axis});
+    return graph.add(std::move(tensor));
+}
+
 TensorId Assembly::add_output(std::string name, model::LayerId id, Spread spread) {
+    if (layer(id).dispatch.is_valid())
+        return add_expert_rows(std::move(name), layer(id).dispatch, layer(id).output.back());
     return add_activation(std::move(name), layer(id).output, activation(), kind_of(id), spread);
 }
 
@@ -143,16 +167,16 @@ StreamId Assembly::input_stream() {
     return input_stream_;
 }
 
-std::vector<Axis> Assembly::data_axes() const {
-    std::vector<Axis> axes = shard_axes();
+std::vector<Axis> Assembly::data_axes(GradientSum sum) const {
+    std::vector<Axis> axes = shard_axes(sum);
     if (mesh().replica > 1) axes.push_back(Axis::replica);
     return axes;
 }
 
-std::vector<Axis> Assembly::shard_axes() const {
+std::vector<Axis> Assembly::shard_axes(GradientSum sum) const {
     std::vector<Axis> axes;
     for (const Axis axis : {Axis::cp, Axis::ep, Axis::dp})
-        if (mesh().extent(axis) > 1) axes.push_back(axis);
+        if (mesh().extent(axis) > 1 && !(axis == Axis::ep && sum == GradientSum::of_experts)) axes.push_back(axis);
     return axes;
 }
 

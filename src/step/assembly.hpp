@@ -74,6 +74,7 @@ struct Assembly {
     GraphWriter graph;
     std::vector<plan::LayerSplit> splits;  ///< by LayerId
     std::vector<int> tp_dimension;         ///< by ParameterId: the extent split over tp; -1: none
+    std::vector<bool> is_expert;           ///< by ParameterId: of experts, whose first extent ep splits
     std::vector<bool> is_token_wise;       ///< by LayerId: the first extent of its output is a sequence
     std::vector<int> chunk_of;             ///< by LayerId
     std::vector<Chunk> chunks;
@@ -111,6 +112,8 @@ struct Assembly {
     /// (images are channels-last); this rank's part of it, split over replicas, cp and, by `spread`, tp.
     enum class Kind { tokens, samples };
     TensorId add_activation(std::string name, const Shape& per_sample, DType dtype, Kind kind, plan::Spread spread);
+    /// Rows of the experts of this rank from all ranks that share them: [experts / ep, ep rows_per_expert, width].
+    TensorId add_expert_rows(std::string name, model::LayerId dispatch, std::int64_t width);
     /// The output of a layer, or its gradient.
     TensorId add_output(std::string name, model::LayerId id, plan::Spread spread);
     TensorId add_output(std::string name, model::LayerId id) {
@@ -124,9 +127,9 @@ struct Assembly {
     CommunicationLane lane(const std::string& name, const std::vector<plan::Axis>& axes, std::vector<int> stages = {});
     /// The stream on which a data pipeline brings batches.
     StreamId input_stream();
-    /// cp, ep, dp, replica as far as they are above 1: the ranks whose gradients are averaged.
-    std::vector<plan::Axis> data_axes() const;
-    std::vector<plan::Axis> shard_axes() const;  ///< without replica
+    /// cp, ep, dp, replica as far as they are above 1: the ranks whose gradients are averaged. Of experts: without ep.
+    std::vector<plan::Axis> data_axes(GradientSum sum = GradientSum::none) const;
+    std::vector<plan::Axis> shard_axes(GradientSum sum = GradientSum::none) const;  ///< without replica
     int extent(const std::vector<plan::Axis>& axes) const;
 
 private:

@@ -1,6 +1,7 @@
 #include "step/backward_ops.hpp"
 
 #include "step/attention_ops.hpp"
+#include "step/expert_ops.hpp"
 #include "step/parameter_gradients.hpp"
 #include "step/recompute.hpp"
 #include "step/ring_products.hpp"
@@ -195,6 +196,21 @@ struct Backward : LayerStep {
     }
     void operator()(const model::FirstToken&) const {
         emit_data(first_token_of(a, layer, Pass::backward_data), {dy()});
+    }
+    void operator()(const model::Dispatch&) const {
+        if (input_needs_gradient()) give(0, add_dispatch_backward(*this));
+    }
+    void operator()(const model::GroupedLinear&) const {
+        emit_data(grouped_backward_data(a, dy(), working(0)), {dy(), working(0)});
+        if (!trains(0)) return;
+        emit("backward_weights", Compute{grouped_backward_weights(a, dy(), mine.input)}, {dy(), mine.input},
+             {contribution(0)});
+        done(0);
+    }
+    void operator()(const model::Combine&) const {
+        const CombineGradients gradients = add_combine_backward(*this);
+        give(0, gradients.rows);
+        give(1, gradients.logits);
     }
     void operator()(const model::SoftmaxLoss&) const {
         std::vector<TensorId> in{mine.input, a.labels, mine.saved[0]};

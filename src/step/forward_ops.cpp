@@ -1,6 +1,7 @@
 #include "step/forward_ops.hpp"
 
 #include "step/attention_ops.hpp"
+#include "step/expert_ops.hpp"
 #include "step/layer_step.hpp"
 #include "step/ring_products.hpp"
 #include "step/tensor_parallel.hpp"
@@ -145,6 +146,11 @@ struct Forward : LayerStep {
     void operator()(const model::FirstToken&) const {
         emit_output(first_token_of(a, layer, Pass::forward), {mine.input});
     }
+    void operator()(const model::Dispatch&) const { add_dispatch_forward(*this); }
+    void operator()(const model::GroupedLinear&) const {
+        emit_output(grouped_forward(a, mine.input, working(0)), {mine.input, working(0)});
+    }
+    void operator()(const model::Combine&) const { add_combine_forward(*this); }
     void operator()(const model::SoftmaxLoss&) const {
         SoftmaxLoss op = softmax_loss_of(a, mine.input, Pass::forward);
         Tensor loss;

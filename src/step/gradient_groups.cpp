@@ -50,21 +50,27 @@ void add_group(Assembly& a, Chunk& chunk, GradientGroup group, const std::vector
         group.elements += elements_of(a, id);
     }
     if (a.zero() > 0) {
-        const std::int64_t ranks = a.shard_ranks();
+        const std::int64_t ranks = a.extent(a.shard_axes(group.sum));
         group.elements = (group.elements + ranks - 1) / ranks * ranks;
     }
     group.missing = group.parameters.size();
     all.groups.push_back(std::move(group));
 }
 
-void add_buckets(Assembly& a, Chunk& chunk, const std::vector<model::ParameterId>& order) {
+struct Bucket {
+    GradientSum sum = GradientSum::none;
+    std::vector<model::ParameterId> members;
+};
+
+void fill_buckets(const Assembly& a, GradientSum sum, const std::vector<model::ParameterId>& order,
+                  std::vector<Bucket>& buckets) {
+    if (a.data_axes(sum).empty()) return;
     std::vector<Bytes> sizes;
     for (const model::ParameterId id : order)
         sizes.push_back(static_cast<double>(elements_of(a, id)) * size_of(gradient_dtype(a.input.precision)));
     for (const auto& members : assign_buckets(sizes, a.input.plan.first_bucket, a.input.plan.bucket)) {
-        std::vector<model::ParameterId> ids;
-        for (const std::size_t i : members) ids.push_back(order[i]);
-        add_group(a, chunk, {}, ids);
+        buckets.push_back({sum, {}});
+        for (const std::size_t i : members) buckets.back().members.push_back(order[i]);
     }
 }
 
@@ -89,7 +95,8 @@ void add_units(Assembly& a, Chunk& chunk, const std::vector<model::ParameterId>&
     auto& tensors = a.parameters[static_cast<std::size_t>(chunk.stage)];
     for (const int unit : sequence)
         for (const bool is_trained : {true, false})
-            for (const GradientSum sum : {GradientSum::none, GradientSum::over_tp, GradientSum::over_stages}) {
+            for (const GradientSum sum :
+                 {GradientSum::none, GradientSum::of_experts, GradientSum::over_tp, GradientSum::over_stages}) {
                 std::vector<model::ParameterId> members;
                 for (const model::ParameterId id : order)
                     if (units.at(id) == unit && (tensors[id].uses_left > 0) == is_trained && tensors[id].sum == sum)
@@ -101,8 +108,6 @@ void add_units(Assembly& a, Chunk& chunk, const std::vector<model::ParameterId>&
                 add_group(a, chunk, std::move(group), members);
             }
 }
-
-bool is_averaged(const Assembly& a) { return !a.data_axes().empty(); }
 
 }  // namespace
 
@@ -117,7 +122,17 @@ void layout_groups(Assembly& a, Chunk& chunk) {
                 members.push_back(id);
         return members;
     };
-    if (is_averaged(a)) add_buckets(a, chunk, trained_with(GradientSum::none));
+    // Experts have buckets of their own, between the others as they are complete.
+    std::vector<Bucket> buckets;
+    for (const GradientSum sum : {GradientSum::none, GradientSum::of_experts})
+        fill_buckets(a, sum, trained_with(sum), buckets);
+    std::stable_sort(buckets.begin(), buckets.end(),
+                     [](const Bucket& b, const Bucket& c) { return b.members.back() > c.members.back(); });
+    for (const Bucket& bucket : buckets) {
+        GradientGroup group;
+        group.sum = bucket.sum;
+        add_group(a, chunk, std::move(group), bucket.members);
+    }
     for (const GradientSum sum : {GradientSum::over_tp, GradientSum::over_stages}) {
         GradientGroup group;
         group.sum = sum;

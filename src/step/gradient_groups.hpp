@@ -21,8 +21,9 @@ std::vector<std::vector<std::size_t>> assign_buckets(const std::vector<Bytes>& s
 /// What must happen to a gradient before data parallelism averages it.
 enum class GradientSum {
     none,
-    over_tp,     ///< each tp rank has seen a part of the sequence
-    over_stages  ///< first and last stage share the parameter
+    over_tp,      ///< each tp rank has seen a part of the sequence
+    over_stages,  ///< first and last stage share the parameter
+    of_experts    ///< none, but data parallelism is over the ranks with the same experts: all-to-alls did the rest
 };
 
 struct GradientGroup {

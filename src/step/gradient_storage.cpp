@@ -21,12 +21,13 @@ TensorId add_flat(Assembly& a, std::string name, std::int64_t elements, DType dt
 }
 
 /// This rank's part of a flat tensor. Communicators count their ranks with cp innermost, dp outermost.
-TensorId add_part(Assembly& a, std::string name, TensorId flat, DType dtype, Role role, Lifetime lifetime) {
+TensorId add_part(Assembly& a, GradientSum sum, std::string name, TensorId flat, DType dtype, Role role,
+                  Lifetime lifetime) {
     Tensor part;
     part.name = std::move(name);
-    part.shape = {a.graph.tensor(flat).elements() / a.shard_ranks()};
-    for (const plan::Axis axis : {plan::Axis::dp, plan::Axis::ep, plan::Axis::cp})
-        if (a.mesh().extent(axis) > 1) part.shards.push_back({0, axis});
+    const std::vector<plan::Axis> axes = a.shard_axes(sum);
+    part.shape = {a.graph.tensor(flat).elements() / a.extent(axes)};
+    for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis) part.shards.push_back({0, *axis});
     part.dtype = dtype;
     part.role = role;
     part.lifetime = lifetime;
@@ -69,9 +70,9 @@ void make_sharded(Assembly& a, GradientGroup& group) {
             a.graph.add_view(group.name + ".padding", group.gradients, end, {group.elements - end}, Layout::row_major);
     const bool is_summed = each_pass && a.passes() > 1;
     const bool is_cast = wire_dtype(a) != dtype;
-    group.scattered = add_part(a, group.name + ".scattered", group.gradients, wire_dtype(a), Role::gradient,
+    group.scattered = add_part(a, group.sum, group.name + ".scattered", group.gradients, wire_dtype(a), Role::gradient,
                                is_summed || is_cast ? Lifetime::micro_batch : Lifetime::step);
-    group.shard = is_summed || is_cast ? add_part(a, group.name + ".gradient_shard", group.gradients, dtype,
+    group.shard = is_summed || is_cast ? add_part(a, group.sum, group.name + ".gradient_shard", group.gradients, dtype,
                                                   Role::gradient, Lifetime::step)
                                        : group.scattered;
 }
@@ -115,7 +116,7 @@ void make_parameter_storage(Assembly& a, Chunk& chunk) {
     for (GradientGroup& group : chunk.groups.groups) {
         group.flat_parameters =
             add_flat(a, group.name + ".parameters", group.elements, dtype, Role::parameter, lifetime);
-        group.parameter_shard = add_part(a, group.name + ".parameter_shard", group.flat_parameters, dtype,
+        group.parameter_shard = add_part(a, group.sum, group.name + ".parameter_shard", group.flat_parameters, dtype,
                                          Role::parameter, Lifetime::carried);
         a.graph.graph().tensors[group.parameter_shard.index()].initial.kind = Initial::Kind::part_of;
     }

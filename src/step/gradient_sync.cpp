@@ -20,12 +20,19 @@ void copy(Assembly& a, const GradientGroup& group, std::string name, Copy::Kind 
                          {{to, Access::overwrite}}, model::LayerId{}));
 }
 
-double mean_factor(const Assembly& a) { return 1.0 / a.extent(a.data_axes()); }
+double mean_factor(const Assembly& a, GradientSum sum) { return 1.0 / a.extent(a.data_axes(sum)); }
+
+/// A lane over data-parallel ranks; experts have their own.
+CommunicationLane data_lane(Assembly& a, const GradientGroup& group, const char* name,
+                            const std::vector<plan::Axis>& axes) {
+    const bool is_apart = group.sum == GradientSum::of_experts;
+    return a.lane(is_apart ? fmt::format("expert_{}", name) : name, axes);
+}
 
 void copy_in(Assembly& a, Chunk& chunk, const GradientGroup& group, std::size_t slot) {
     const model::ParameterId id = group.parameters[slot];
     copy(a, group, fmt::format("{}.bucket_in", a.parameter(id).name), Copy::Kind::bucket_in,
-         a.tensors_of(chunk, id).gradient, group.parts[slot], mean_factor(a));
+         a.tensors_of(chunk, id).gradient, group.parts[slot], mean_factor(a, group.sum));
 }
 
 void collective(Assembly& a, const GradientGroup& group, const CommunicationLane& lane, std::string name,
@@ -40,7 +47,7 @@ void collective(Assembly& a, const GradientGroup& group, const CommunicationLane
 
 /// The sums that come before the mean over data-parallel ranks.
 void add_sums(Assembly& a, const GradientGroup& group) {
-    if (group.sum == GradientSum::none) return;
+    if (group.sum == GradientSum::none || group.sum == GradientSum::of_experts) return;
     const CommunicationLane lane = group.sum == GradientSum::over_tp
                                        ? a.lane("tp", {plan::Axis::tp})
                                        : a.lane("embedding", {plan::Axis::pp}, {0, a.mesh().pp - 1});
@@ -52,7 +59,7 @@ void add_sums(Assembly& a, const GradientGroup& group) {
 }
 
 void scatter(Assembly& a, const GradientGroup& group) {
-    const CommunicationLane lane = a.lane(a.zero() == 3 ? "fsdp.scatter" : "dp", a.shard_axes());
+    const CommunicationLane lane = data_lane(a, group, a.zero() == 3 ? "fsdp.scatter" : "dp", a.shard_axes(group.sum));
     collective(a, group, lane, group.name + ".reduce_scatter", CollectiveKind::reduce_scatter, Reduction::average,
                group.storage, group.scattered);
     if (a.mesh().replica > 1)
@@ -75,11 +82,12 @@ void launch(Assembly& a, GradientGroup& group) {
     const bool is_mean_in_copy = a.zero() == 0;
     if (has_gradient_views(a) && has_gradient_copies(a))
         copy(a, group, group.name + ".bucket_in", Copy::Kind::bucket_in, group.gradients, group.storage,
-             is_mean_in_copy ? mean_factor(a) : 1);
+             is_mean_in_copy ? mean_factor(a, group.sum) : 1);
     add_sums(a, group);
     if (a.zero() > 0) return scatter(a, group);
-    if (a.data_axes().empty()) return;
-    collective(a, group, a.lane("dp", a.data_axes()), group.name + ".all_reduce", CollectiveKind::all_reduce,
+    const std::vector<plan::Axis> axes = a.data_axes(group.sum);
+    if (axes.empty()) return;
+    collective(a, group, data_lane(a, group, "dp", axes), group.name + ".all_reduce", CollectiveKind::all_reduce,
                has_gradient_copies(a) ? Reduction::sum : Reduction::average, group.storage, group.storage);
 }
 
@@ -136,7 +144,7 @@ void finish_groups(Assembly& a, Chunk& chunk) {
 void gather_unit(Assembly& a, Chunk& chunk, int unit, const char* why) {
     for (const GradientGroup& group : chunk.groups.groups) {
         if (group.unit != unit) continue;
-        const CommunicationLane lane = a.lane("fsdp.gather", a.shard_axes());
+        const CommunicationLane lane = data_lane(a, group, "fsdp.gather", a.shard_axes(group.sum));
         const Tensor& part = a.graph.tensor(group.parameter_shard);
         const Collective gather{CollectiveKind::all_gather, lane.communicator, Reduction::sum, part.elements(),
                                 part.dtype};
@@ -148,7 +156,7 @@ void gather_unit(Assembly& a, Chunk& chunk, int unit, const char* why) {
 void gather_updated(Assembly& a, Chunk& chunk) {
     std::vector<TensorId> gathered;
     for (auto group = chunk.groups.groups.rbegin(); group != chunk.groups.groups.rend(); ++group) {
-        const CommunicationLane lane = a.lane("dp", a.shard_axes());
+        const CommunicationLane lane = data_lane(a, *group, "dp", a.shard_axes(group->sum));
         const Tensor& part = a.graph.tensor(group->parameter_shard);
         const Collective gather{CollectiveKind::all_gather, lane.communicator, Reduction::sum, part.elements(),
                                 part.dtype};

@@ -130,4 +130,22 @@ Gemm linear_backward_weights(const Assembly& a, TensorId dy, TensorId x) {
     return {.m = output.shape.back(), .n = input.shape.back(), .k = rows_of(output), .a = Gemm::Transpose::yes};
 }
 
+Gemm grouped_forward(const Assembly& a, TensorId x, TensorId w) {
+    const Shape& rows = a.graph.tensor(x).shape;
+    const Shape& weight = a.graph.tensor(w).shape;
+    return {.batch = rows[0], .m = rows[1], .n = weight[1], .k = weight[2], .b = Gemm::Transpose::yes};
+}
+
+Gemm grouped_backward_data(const Assembly& a, TensorId dy, TensorId w) {
+    const Shape& rows = a.graph.tensor(dy).shape;
+    const Shape& weight = a.graph.tensor(w).shape;
+    return {.batch = rows[0], .m = rows[1], .n = weight[2], .k = weight[1]};
+}
+
+Gemm grouped_backward_weights(const Assembly& a, TensorId dy, TensorId x) {
+    const Shape& output = a.graph.tensor(dy).shape;
+    const Shape& input = a.graph.tensor(x).shape;
+    return {.batch = output[0], .m = output[2], .n = input[2], .k = output[1], .a = Gemm::Transpose::yes};
+}
+
 }  // namespace lockstep::step

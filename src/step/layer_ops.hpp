@@ -24,4 +24,9 @@ Gemm linear_backward_data(const Assembly& a, TensorId dy, TensorId w);
 /// dW = dy^T x
 Gemm linear_backward_weights(const Assembly& a, TensorId dy, TensorId x);
 
+/// The same of experts: x [experts, rows, in], w [experts, out, in].
+Gemm grouped_forward(const Assembly& a, TensorId x, TensorId w);
+Gemm grouped_backward_data(const Assembly& a, TensorId dy, TensorId w);
+Gemm grouped_backward_weights(const Assembly& a, TensorId dy, TensorId x);
+
 }  // namespace lockstep::step

@@ -136,6 +136,7 @@ void mark_gradient_flow(Assembly& a) {
             ParameterTensors& mine = a.tensors_of(chunk, parameter);
             if (needs && a.parameter(parameter).trainable) ++mine.uses_left;
             if (sees_part_of_sequence(a, id, parameter)) mine.sum = GradientSum::over_tp;
+            if (a.is_expert[parameter.index()] && a.mesh().ep > 1) mine.sum = GradientSum::of_experts;
             int& stage = stage_of[parameter.index()];
             if (stage >= 0 && stage != chunk.stage) {
                 mine.sum = GradientSum::over_stages;
@@ -173,6 +174,7 @@ void make_parameters(Assembly& a, Chunk& chunk) {
             if (parameter.shape.rank() == 4 && !a.is_packed()) tensor.layout = Layout::channels_last;
             if (const int dimension = a.tp_dimension[id.index()]; dimension >= 0 && a.mesh().tp > 1)
                 tensor.shards = {{dimension, plan::Axis::tp}};
+            if (a.is_expert[id.index()] && a.mesh().ep > 1) tensor.shards.push_back({0, plan::Axis::ep});
             tensor.parameter = id;
             tensor.initial = initial_of(parameter, parameter.name);
             mine.working = mine.parameter;

@@ -36,6 +36,9 @@ struct ComputeName {
     std::string_view operator()(const BlockTranspose&) const { return "block_transpose"; }
     std::string_view operator()(const Slice&) const { return "slice"; }
     std::string_view operator()(const UpdateLossScale&) const { return "update_loss_scale"; }
+    std::string_view operator()(const Route&) const { return "route"; }
+    std::string_view operator()(const Dispatch&) const { return "dispatch"; }
+    std::string_view operator()(const Combine&) const { return "combine"; }
 };
 
 std::string_view name_of(CollectiveKind kind) {

@@ -200,6 +200,33 @@ struct Slice {
     std::int64_t rows = 0, width = 0, first = 0, kept = 0;
     Pass pass = Pass::forward;
 };
+/// Which expert takes which token (synthetic, see routing.hpp): a function of the token's place in the global tensor, the
+/// micro-batch and `stream` alone. out: token_rows int32 [seq, batch, top_k]: the row among experts' rows [experts,
+/// rows_per_expert] for each choice of each token, -1: dropped; row_tokens int32 [experts, rows_per_expert]: token x top_k
+/// + choice of each row, -1: none. Tokens come to an expert in the order of this rank's rows; those beyond
+/// rows_per_expert are dropped.
+struct Route {
+    std::int64_t seq = 0, batch = 0;  ///< of this rank
+    std::int64_t experts = 0, top_k = 1, rows_per_expert = 0;
+    double imbalance = 0;
+    bool may_drop = false;  ///< false: rows_per_expert is enough for all
+    std::uint64_t stream = 0;
+};
+/// forward in: x [tokens, width], row_tokens; out: y [rows, width], 0 in rows that nobody takes. backward_data in: dy,
+/// token_rows; out: dx = factor x the sum of a token's rows.
+struct Dispatch {
+    std::int64_t tokens = 0, top_k = 1, rows = 0, width = 0;
+    double factor = 1;
+    Pass pass = Pass::forward;
+};
+/// p: softmax of a token's logits. forward in: x [experts, rows_per_expert, width], logits [tokens, experts], token_rows;
+/// out: y [tokens, width] = sum over a token's rows of p of the row's expert times the row. backward_data in: dy, x,
+/// logits, token_rows, row_tokens; out: dx (times `factor`; 0 in rows that nobody takes), dlogits.
+struct Combine {
+    std::int64_t tokens = 0, experts = 0, top_k = 1, rows_per_expert = 0, width = 0;
+    double factor = 1;
+    Pass pass = Pass::forward;
+};
 /// in: found_inf; out (both read and written): loss_scale, growth_tracker fp32 [1] = good steps since the last change;
 /// as PyTorch's GradScaler: halved on overflow, doubled after 2000 good steps.
 struct UpdateLossScale {};
@@ -207,7 +234,7 @@ struct UpdateLossScale {};
 using Compute =
     std::variant<Gemm, Convolution, Attention, Norm, Elementwise, ColumnSum, PositionSum, Embedding, FirstToken,
                  SoftmaxLoss, Pool, Dropout, OptimizerUpdate, Reorder, Cast, Fill, FoundInf, BlockTranspose, Slice,
-                 UpdateLossScale>;
+                 UpdateLossScale, Route, Dispatch, Combine>;
 
 // ---- movement
 

@@ -100,6 +100,15 @@ struct FlopsOf {
     double operator()(const BlockTranspose&) const { return 0; }
     double operator()(const Slice&) const { return 0; }
     double operator()(const UpdateLossScale&) const { return 1; }
+    double operator()(const Route&) const { return 0; }
+    double operator()(const Dispatch& d) const {
+        return d.pass == Pass::forward ? 0 : real(d.tokens) * real(d.top_k) * real(d.width);
+    }
+    double operator()(const Combine& c) const {
+        const double products = 2 * real(c.tokens) * real(c.top_k) * real(c.width);
+        const double logits = real(c.tokens) * real(c.experts);
+        return c.pass == Pass::forward ? products + 7 * logits : 2 * products + 10 * logits;
+    }
 };
 
 double written(const StepGraph& graph, const Write& write) {

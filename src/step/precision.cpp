@@ -62,6 +62,7 @@ void check_finite(Assembly& a, const std::vector<TensorId>& gradients) {
     a.graph.add_op("found_inf", Compute{FoundInf{count}}, gradients, {{a.found_inf, Access::overwrite}},
                    model::LayerId{});
     std::vector<plan::Axis> axes = a.zero() > 0 ? a.shard_axes() : std::vector<plan::Axis>{};
+    if (a.zero() == 0 && a.mesh().ep > 1) axes.push_back(plan::Axis::ep);  // other experts
     for (const plan::Axis axis : {plan::Axis::tp, plan::Axis::pp})
         if (a.mesh().extent(axis) > 1) axes.push_back(axis);
     if (!axes.empty()) {

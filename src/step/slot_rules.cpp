@@ -195,6 +195,30 @@ struct RulesOf {
         const std::int64_t n = t.rows * t.blocks * t.width;
         return {{{"x", n, Type::any}}, {{"y", n}}};
     }
+    SlotRules operator()(const Route& r) const {
+        return {{},
+                {{"token_rows", r.seq * r.batch * r.top_k, Type::int32},
+                 {"row_tokens", r.experts * r.rows_per_expert, Type::int32}}};
+    }
+    SlotRules operator()(const Dispatch& d) const {
+        const Slot x{"x", d.tokens * d.width, Type::floating};
+        const Slot y{"y", d.rows * d.width, Type::floating};
+        if (d.pass == Pass::forward) return {{x, {"row_tokens", d.rows, Type::int32}}, {{"y", y.elements}}};
+        return {{y, {"token_rows", d.tokens * d.top_k, Type::int32}}, {{"dx", x.elements}}};
+    }
+    SlotRules operator()(const Combine& c) const {
+        const std::int64_t rows = c.experts * c.rows_per_expert;
+        const Slot logits{"logits", c.tokens * c.experts};
+        const Slot token_rows{"token_rows", c.tokens * c.top_k, Type::int32};
+        if (c.pass == Pass::forward)
+            return {{{"x", rows * c.width, Type::floating}, logits, token_rows}, {{"y", c.tokens * c.width}}};
+        return {{{"dy", c.tokens * c.width, Type::floating},
+                 {"x", rows * c.width},
+                 logits,
+                 token_rows,
+                 {"row_tokens", rows, Type::int32}},
+                {{"dx", rows * c.width}, {"dlogits", c.tokens * c.experts}}};
+    }
     SlotRules operator()(const UpdateLossScale&) const {
         return {{{"found_inf", 1, Type::fp32}},
                 {{"loss_scale", 1, Type::fp32}, {"growth_tracker", 1, Type::fp32, optional}}};
