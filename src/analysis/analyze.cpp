@@ -137,14 +137,15 @@ void add_breakdown(RunFindings& findings, const std::vector<CountedStep>& all) {
 /// Flops of the matrix units of one rank in one step, recomputation included.
 Flops executed_flops(const step::StepGraph& graph) {
     Flops total;
-    step::for_each_op(graph, graph.classes.front().program, [&](const step::OpInstance& instance) {
-        const auto* compute = std::get_if<step::Compute>(&instance.op->kind);
-        if (compute == nullptr) return;
-        if (std::holds_alternative<step::Gemm>(*compute) || std::holds_alternative<step::Convolution>(*compute) ||
-            std::holds_alternative<step::Attention>(*compute))
-            total += instance.op->flops;
-    });
-    return total;
+    for (const step::RankClass& rank_class : graph.classes)
+        step::for_each_op(graph, rank_class.program, [&](const step::OpInstance& instance) {
+            const auto* compute = std::get_if<step::Compute>(&instance.op->kind);
+            if (compute == nullptr) return;
+            if (std::holds_alternative<step::Gemm>(*compute) || std::holds_alternative<step::Convolution>(*compute) ||
+                std::holds_alternative<step::Attention>(*compute))
+                total += static_cast<double>(rank_class.multiplicity) * instance.op->flops;
+        });
+    return total / graph.mesh.ranks();
 }
 
 void add_utilisation(RunFindings& findings, const record::RunDescription& run, const step::StepGraph& graph) {

@@ -8,7 +8,7 @@ namespace {
 
 /// Spans of a step by what they are.
 struct Classes {
-    std::vector<Interval> compute, optimizer, transfer, wait, input, all;
+    std::vector<Interval> compute, optimizer, transfer, wait, bubble, input, all;
 };
 
 void add_communication(Classes& classes, const step::Span& span, const LastArrivals& arrivals) {
@@ -18,13 +18,38 @@ void add_communication(Classes& classes, const step::Span& span, const LastArriv
     classes.transfer.push_back({arrived, span.end});
 }
 
+bool crosses_stages(const step::StepGraph& graph, const step::Op& op) {
+    const auto* group = std::get_if<step::P2PGroup>(&op.kind);
+    if (group == nullptr) return false;
+    const auto& axes = graph.communicators[group->communicator.index()].axes;
+    return std::find(axes.begin(), axes.end(), plan::Axis::pp) != axes.end();
+}
+
+/// Shortest time of each op that sends between stages.
+using OwnTimes = std::map<std::int32_t, Nanoseconds>;
+
+OwnTimes shortest_messages(const step::StepGraph& graph, const step::StepRecord& record) {
+    OwnTimes own;
+    for (const step::Span& span : record.spans) {
+        if (!crosses_stages(graph, graph.op(span.op))) continue;
+        const Nanoseconds time = span.end - span.start;
+        const auto [known, is_new] = own.try_emplace(span.op, time);
+        if (!is_new) known->second = std::min(known->second, time);
+    }
+    return own;
+}
+
 Classes classify(const step::StepGraph& graph, const step::StepRecord& record, const LastArrivals& arrivals) {
     Classes classes;
+    const OwnTimes own = shortest_messages(graph, record);
     for (const step::Span& span : record.spans) {
         const step::Op& op = graph.op(span.op);
         const Interval interval{span.start, span.end};
         classes.all.push_back(interval);
-        if (step::is_communication(op)) {
+        if (const auto message = own.find(span.op); message != own.end()) {
+            classes.bubble.push_back({span.start, span.end - message->second});
+            classes.transfer.push_back({span.end - message->second, span.end});
+        } else if (step::is_communication(op)) {
             add_communication(classes, span, arrivals);
         } else if (graph.stream(op.stream).lane == step::Stream::Lane::input) {
             classes.input.push_back(interval);
@@ -63,13 +88,16 @@ StepBreakdown break_down(const step::StepGraph& graph, const step::StepRecord& r
     };
     const IntervalSet compute(classes.compute);
     const IntervalSet optimizer(classes.optimizer);
-    const IntervalSet communication = IntervalSet(classes.transfer).united(IntervalSet(classes.wait)).clipped(window);
+    const IntervalSet bubble(classes.bubble);
+    const IntervalSet communication =
+        IntervalSet(classes.transfer).united(IntervalSet(classes.wait)).united(bubble).clipped(window);
     result.communication = communication.length();
     result.hidden_communication = communication.intersected(compute.united(optimizer)).length();
     result.parts.compute = take(compute);
     result.parts.optimizer = take(optimizer);
     result.parts.exposed_communication = take(IntervalSet(classes.transfer));
     result.parts.wait = take(IntervalSet(classes.wait));
+    result.parts.bubble = take(bubble);
     result.parts.input = take(IntervalSet(classes.input));
     result.parts.launch = take(extent(classes.all));
     result.parts.idle = rest.length();

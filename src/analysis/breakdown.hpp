@@ -21,7 +21,9 @@ struct StepBreakdown {
 };
 
 /// Splits `window` (the critical rank's step) by what runs, each instant counted once, in this order: optimizer and
-/// other compute and copies; communication: wait until the last rank has arrived, then exposed communication; input;
+/// other compute and copies; communication: exposed communication, wait until the last rank has arrived, bubble (a
+/// message between pipeline stages waits for the other stage: what it takes beyond its shortest time in the step);
+/// input;
 /// launch (nothing runs between two ops: the host was late); idle (before the first and after the last op).
 StepBreakdown break_down(const step::StepGraph& graph, const step::StepRecord& record, Interval window,
                          const LastArrivals& arrivals);

@@ -152,8 +152,8 @@ void fields(V& v, step::Stream& x) {
 }
 template <class V>
 void fields(V& v, step::Op& x) {
-    v("name", x.name), v("phase", x.phase), v("kind", x.kind), v("in", x.in), v("out", x.out), v("stream", x.stream),
-        v("layer", x.layer);
+    v("name", x.name), v("phase", x.phase), v("kind", x.kind), v("in", x.in), v("out", x.out), v("after", x.after),
+        v("stream", x.stream), v("layer", x.layer);
     v("math", x.math), v("flops", x.flops), v("bytes", x.bytes), v("host_time_s", x.host_time);
     v("is_last_micro_batch_only", x.is_last_micro_batch_only);
 }

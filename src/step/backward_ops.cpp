@@ -236,13 +236,14 @@ public:
         gathers_ = a.zero() == 3 && !keeps_parameters(a) && a.split().reshard_after_forward;
         if (gathers_) gather_unit(a, chunk, -1, "backward");
     }
-    void enter(int block) {
+    /// `done`: the gradient that the block behind has left; not before that its place is free for another.
+    void enter(int block, TensorId done) {
         if (block < 0 || block == current_) return;
         current_ = block;
         ++entered_;
         while (gathers_ && fetched_ < blocks_.size() &&
                fetched_ < entered_ + static_cast<std::size_t>(a_.split().prefetch))
-            gather_unit(a_, chunk_, blocks_[fetched_++], "backward");
+            gather_unit(a_, chunk_, blocks_[fetched_++], "backward", done);
         if (a_.split().recompute == plan::Recompute::full) recompute_block(a_, chunk_, block);
     }
 
@@ -266,7 +267,7 @@ void add_backward(Assembly& a, Chunk& chunk) {
         const LayerTensors& mine = a.layers[id->index()];
         const bool is_loss = std::holds_alternative<model::SoftmaxLoss>(layer.kind);
         if (!mine.needs_gradient || (!is_loss && !mine.gradient.is_valid())) continue;
-        entry.enter(layer.repeat_group);
+        entry.enter(layer.repeat_group, mine.gradient);
         if (a.split().recompute == plan::Recompute::selective && std::holds_alternative<model::Attention>(layer.kind))
             recompute_layer(a, chunk, *id);
         std::visit(Backward(a, chunk, *id), layer.kind);

@@ -20,8 +20,8 @@ void check_input(const BuildInput& input) {
     const plan::Plan& plan = input.plan;
     parameter_dtype(input.precision);
     if (plan.micro_batch < 1 || plan.accumulation < 1)
-        throw InputError(fmt::format("micro-batch {} and accumulation {} must be at least 1", plan.micro_batch,
-                                     plan.accumulation));
+        throw InputError(
+            fmt::format("micro-batch {} and accumulation {} must be at least 1", plan.micro_batch, plan.accumulation));
     plan::check_plan(plan, input.model);
     if (input.placement.ranks != plan.mesh.ranks())
         throw InputError(fmt::format("the plan has {} ranks but they are placed as {}; place them all",

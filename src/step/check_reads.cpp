@@ -47,7 +47,7 @@ private:
         std::int32_t micro_batch = 0;
     };
     void visit(const OpInstance& op) {
-        for_each_operand(op, [&](TensorId id, std::int32_t micro_batch, const Write* write) {
+        for_each_dependence(op, [&](TensorId id, std::int32_t micro_batch, const Write* write) {
             const Segments::Range range = places_.of(id, micro_batch);
             const auto last = static_cast<std::size_t>(range.first + range.count);
             const bool is_read = !write || write->access == Access::accumulate || write->access == Access::update ||

@@ -39,7 +39,8 @@ void check_messages(const StepGraph& graph, const Op& op, const P2PGroup& group)
 }
 
 void check_op(const StepGraph& graph, const Op& op) {
-    for (const TensorId id : op.in) require(id, graph.tensors, "op", op.name, "the tensor");
+    for (const auto* ids : {&op.in, &op.after})
+        for (const TensorId id : *ids) require(id, graph.tensors, "op", op.name, "the tensor");
     for (const Write& write : op.out) require(write.tensor, graph.tensors, "op", op.name, "the tensor");
     require(op.stream, graph.streams, "op", op.name, "the stream");
     if (const auto* collective = std::get_if<Collective>(&op.kind))

@@ -86,7 +86,7 @@ DependencyTracker::Segment& DependencyTracker::segment(std::int32_t number) {
 const std::vector<std::int64_t>& DependencyTracker::next(const OpInstance& op, std::int64_t sequence) {
     found_.clear();
     read_.clear();
-    for_each_operand(op, [&](TensorId id, std::int32_t micro_batch, const Write* written) {
+    for_each_dependence(op, [&](TensorId id, std::int32_t micro_batch, const Write* written) {
         const Segments::Range range = places_.of(id, micro_batch);
         for (std::int32_t s = range.first; s < range.first + range.count; ++s) {
             Segment& touched = segment(s);

@@ -188,10 +188,12 @@ public:
         }
         gather_unit(a, chunk, -1, "forward");
     }
-    void enter(int unit) {
+    /// `done`: what the block before has left behind; not before that its place is free for another.
+    void enter(int unit, TensorId done) {
         if (units_.empty() || unit < 0) return;
+        const bool is_first = fetched_ == 0;
         while (fetched_ < units_.size() && behind(unit) <= a_.split().prefetch)
-            gather_unit(a_, chunk_, units_[fetched_++], "forward");
+            gather_unit(a_, chunk_, units_[fetched_++], "forward", is_first ? TensorId{} : done);
     }
 
 private:
@@ -227,10 +229,10 @@ void add_forward(Assembly& a, Chunk& chunk) {
     chunk.gathered.clear();
     for (const model::LayerId id : chunk.layers) {
         const model::Layer& layer = a.layer(id);
-        fetcher.enter(layer.repeat_group);
-        const std::size_t begin = op_count(a, chunk.forward);
         LayerTensors& mine = a.layers[id.index()];
         mine.source = a.source(chunk, id, 0);
+        fetcher.enter(layer.repeat_group, mine.source);
+        const std::size_t begin = op_count(a, chunk.forward);
         const Forward forward(a, chunk, id);
         mine.input = is_ring_product(forward) ? mine.source : whole_input(a, chunk, id, "gather");
         std::visit(forward, layer.kind);

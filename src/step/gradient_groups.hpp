@@ -49,6 +49,7 @@ struct GradientGroup {
 struct GradientGroups {
     std::vector<GradientGroup> groups;  ///< in launch order
     std::map<model::ParameterId, std::int32_t> group_of;
+    std::vector<std::size_t> scattering;  ///< groups on their way in this pass, oldest first
     GradientGroup* of(model::ParameterId id) {
         const auto found = group_of.find(id);
         return found == group_of.end() ? nullptr : &groups[static_cast<std::size_t>(found->second)];
@@ -86,8 +87,9 @@ void finish_pass(Assembly& a, Chunk& chunk);
 /// copies out of the buckets.
 void finish_groups(Assembly& a, Chunk& chunk);
 
-/// ZeRO 3, in the open block: gathers the parameters of the model's block `unit` (-1: what is in none).
-void gather_unit(Assembly& a, Chunk& chunk, int unit, const char* why);
+/// ZeRO 3, in the open block: gathers the parameters of the model's block `unit` (-1: what is in none), not before
+/// `after` is there (invalid: at any time).
+void gather_unit(Assembly& a, Chunk& chunk, int unit, const char* why, TensorId after = {});
 /// ZeRO 1 and 2, after the optimizer: gathers the updated parameters of all groups.
 void gather_updated(Assembly& a, Chunk& chunk);
 

@@ -1,6 +1,9 @@
 // The ops that bring gradients and parameters from rank to rank.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
+
 #include "step/assembly.hpp"
 
 namespace lockstep::step {
@@ -65,14 +68,42 @@ void scatter(Assembly& a, const GradientGroup& group) {
     if (a.mesh().replica > 1)
         collective(a, group, a.lane("replica", {plan::Axis::replica}), group.name + ".all_reduce",
                    CollectiveKind::all_reduce, Reduction::average, group.scattered, group.scattered);
-    if (group.shard == group.scattered) return;
+}
+
+/// A group's scatter is over: its part is added to the sum of the passes, and the memory of its gradients is free.
+void finish_scatter(Assembly& a, const GradientGroup& group) {
+    if (group.shard == group.scattered) {
+        if (scatters_each_pass(a, group.sum))
+            place(a, group,
+                  a.graph.add_op(group.name + ".wait", StreamWait{}, {group.scattered}, {}, model::LayerId{}));
+        return;
+    }
     Op& op = a.graph.add_op(group.name + ".accumulate", Compute{Cast{a.graph.tensor(group.shard).elements()}},
                             {group.scattered}, {{group.shard, Access::accumulate_micro_batches}}, model::LayerId{});
     place(a, group, op);
     if (!scatters_each_pass(a, group.sum)) op.out[0].access = Access::overwrite;
 }
 
-void launch(Assembly& a, GradientGroup& group) {
+/// Lets at most so many scatters be under way behind the one that was launched last: gradients must not pile up faster
+/// than they are sent. Frameworks keep one block's beside that of the block at work.
+void finish_scatters(Assembly& a, GradientGroups& all, std::size_t most) {
+    while (all.scattering.size() > most) {
+        finish_scatter(a, all.groups[all.scattering.front()]);
+        all.scattering.erase(all.scattering.begin());
+    }
+}
+
+/// Groups of the block that has most of them, or of one bucket.
+std::size_t groups_of_a_unit(const Assembly& a, const GradientGroups& all) {
+    if (a.zero() < 3) return 1;
+    std::map<int, std::size_t> count;
+    std::size_t most = 1;
+    for (const GradientGroup& group : all.groups)
+        if (group.is_trained) most = std::max(most, ++count[group.unit]);
+    return most;
+}
+
+void launch(Assembly& a, GradientGroups& all, GradientGroup& group) {
     group.is_launched = true;
     if (!group.is_trained) return;
     if (group.padding.is_valid())
@@ -84,7 +115,11 @@ void launch(Assembly& a, GradientGroup& group) {
         copy(a, group, group.name + ".bucket_in", Copy::Kind::bucket_in, group.gradients, group.storage,
              is_mean_in_copy ? mean_factor(a, group.sum) : 1);
     add_sums(a, group);
-    if (a.zero() > 0) return scatter(a, group);
+    if (a.zero() > 0) {
+        scatter(a, group);
+        all.scattering.push_back(static_cast<std::size_t>(&group - all.groups.data()));
+        return finish_scatters(a, all, 2 * groups_of_a_unit(a, all));
+    }
     const std::vector<plan::Axis> axes = a.data_axes(group.sum);
     if (axes.empty()) return;
     collective(a, group, data_lane(a, group, "dp", axes), group.name + ".all_reduce", CollectiveKind::all_reduce,
@@ -97,7 +132,7 @@ void launch_complete(Assembly& a, GradientGroups& all) {
     for (GradientGroup& group : all.groups) {
         if (group.is_launched || group.sum == GradientSum::over_stages) continue;
         if (group.missing > 0 && group.is_trained) return;
-        launch(a, group);
+        launch(a, all, group);
     }
 }
 
@@ -115,7 +150,9 @@ void gradient_is_ready(Assembly& a, Chunk& chunk, model::ParameterId id) {
 }
 
 void finish_pass(Assembly& a, Chunk& chunk) {
-    if (scatters_each_pass(a, GradientSum::none)) launch_complete(a, chunk.groups);
+    if (!scatters_each_pass(a, GradientSum::none)) return;
+    launch_complete(a, chunk.groups);
+    finish_scatters(a, chunk.groups, 0);
 }
 
 void finish_groups(Assembly& a, Chunk& chunk) {
@@ -125,8 +162,9 @@ void finish_groups(Assembly& a, Chunk& chunk) {
         const bool is_copied_already = a.input.plan.overlap;
         if (!has_gradient_views(a) && !is_copied_already)
             for (std::size_t slot = 0; slot < group.parameters.size(); ++slot) copy_in(a, chunk, group, slot);
-        launch(a, group);
+        launch(a, all, group);
     }
+    finish_scatters(a, all, 0);
     if (a.zero() > 0 || !has_gradient_copies(a)) return;
     for (const GradientGroup& group : all.groups) {
         if (has_gradient_views(a)) {
@@ -141,15 +179,16 @@ void finish_groups(Assembly& a, Chunk& chunk) {
     }
 }
 
-void gather_unit(Assembly& a, Chunk& chunk, int unit, const char* why) {
+void gather_unit(Assembly& a, Chunk& chunk, int unit, const char* why, TensorId after) {
     for (const GradientGroup& group : chunk.groups.groups) {
         if (group.unit != unit) continue;
         const CommunicationLane lane = data_lane(a, group, "fsdp.gather", a.shard_axes(group.sum));
         const Tensor& part = a.graph.tensor(group.parameter_shard);
         const Collective gather{CollectiveKind::all_gather, lane.communicator, Reduction::sum, part.elements(),
                                 part.dtype};
-        a.graph.add_op_on(lane.stream, fmt::format("{}.gather_{}", group.name, why), gather, {group.parameter_shard},
-                          {{group.flat_parameters, Access::overwrite}});
+        Op& op = a.graph.add_op_on(lane.stream, fmt::format("{}.gather_{}", group.name, why), gather,
+                                   {group.parameter_shard}, {{group.flat_parameters, Access::overwrite}});
+        if (after.is_valid()) op.after.push_back(after);
     }
 }
 

@@ -24,7 +24,6 @@ struct Communicator {
 /// The ranks of `rank`'s communicator, ascending; empty when the rank takes no part in it.
 std::vector<int> members(const plan::Mesh& mesh, const Communicator& communicator, int rank);
 
-
 /// The flat list of ops of one pipeline chunk in one phase.
 struct Block {
     std::string name;
@@ -107,6 +106,13 @@ void for_each_operand(const OpInstance& instance, F&& f) {
     }
     for (const TensorId id : instance.op->in) f(id, instance.micro_batch, nullptr);
     for (const Write& write : instance.op->out) f(write.tensor, instance.micro_batch, &write);
+}
+
+/// The same, and for what the op comes after without reading it.
+template <class F>
+void for_each_dependence(const OpInstance& instance, F&& f) {
+    for (const TensorId id : instance.op->after) f(id, instance.micro_batch, nullptr);
+    for_each_operand(instance, f);
 }
 
 /// Calls f(OpInstance) for every op of one step in issue order; ops for the last micro-batch only are left out

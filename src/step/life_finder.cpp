@@ -34,6 +34,11 @@ LifeFinder::LifeFinder(const StepGraph& graph)
         if (!tensor.view) continue;
         places_[i] = places_[tensor.view->of.index()];
         if (tensor.elements() < graph.tensor(tensor.view->of).elements()) places_[i].part = Place::Part::some;
+        if (!tensor.view->ring) continue;
+        const int extent = graph.mesh.extent(tensor.view->ring->axis);
+        const int part = ((tensor.view->ring->offset % extent) + extent) % extent;
+        places_[i].part = Place::Part::of_ring;
+        places_[i].ring_bit = std::uint64_t{1} << (part % 64);
     }
     copies_.resize(storage_of_copy_.size());
     for (std::size_t s = 0; s < graph.streams.size(); ++s)
@@ -74,7 +79,7 @@ bool LifeFinder::is_foldable(const std::vector<Issue>& pass) const {
     bool is_uniform = true;
     for (const Issue& issue : pass)
         for (const Op& op : graph_.block(issue.block).ops)
-            for_each_operand({&op, 0, 0, 0}, [&](TensorId id, std::int32_t micro_batch, const Write*) {
+            for_each_dependence({&op, 0, 0, 0}, [&](TensorId id, std::int32_t micro_batch, const Write*) {
                 const Place& place = places_[id.index()];
                 if (micro_batch != 0 || (place.slots > 1 && place.lifetime != Lifetime::carried)) is_uniform = false;
             });
@@ -107,16 +112,17 @@ void LifeFinder::touch(const OpInstance& op, std::int32_t position) {
     const bool is_compute = op.op->stream == compute_;
     const std::int32_t begin = is_compute ? position : clock_.done(compute_) + 1;
     if (begin == 0 && !is_compute) last_early_ = position;
-    for_each_operand(op, [&](TensorId id, std::int32_t micro_batch, const Write* write) {
+    for_each_dependence(op, [&](TensorId id, std::int32_t micro_batch, const Write* write) {
         const Place& place = places_[id.index()];
         const std::int32_t number = copy_of(place, micro_batch);
         if (place.lifetime == Lifetime::carried) return;
-        const bool is_lost = write && place.part == Place::Part::whole &&
-                             (write->access == Access::overwrite ||
-                              (write->access == Access::accumulate_micro_batches && micro_batch == 0));
         Copy& copy = copies_[static_cast<std::size_t>(number)];
+        const bool is_overwritten = write && (write->access == Access::overwrite ||
+                                              (write->access == Access::accumulate_micro_batches && micro_batch == 0));
+        const bool is_lost = is_overwritten && (place.part == Place::Part::whole || (copy.parts & place.ring_bit) != 0);
         const bool is_of_another = place.lifetime == Lifetime::micro_batch && copy.micro_batch != micro_batch;
         if (copy.value < 0 || is_lost || is_of_another) add_value(number, begin, position);
+        if (is_overwritten) copy.parts |= place.ring_bit;
         copy.micro_batch = micro_batch;
         Value& value = values_[static_cast<std::size_t>(copy.value)];
         value.begin = std::min(value.begin, begin);
@@ -132,13 +138,14 @@ std::int32_t LifeFinder::copy_of(const Place& place, std::int32_t micro_batch) {
     const std::int32_t number = place.first_copy + slot;
     Copy& copy = copies_[static_cast<std::size_t>(number)];
     if (copy.run == run_) return number;
-    copy = {run_, -1, -1};
+    copy = {run_, -1, -1, 0};
     touched_.push_back(number);
     return number;
 }
 
 void LifeFinder::add_value(std::int32_t copy, std::int32_t begin, std::int32_t end) {
     std::int32_t& last = copies_[static_cast<std::size_t>(copy)].value;
+    copies_[static_cast<std::size_t>(copy)].parts = 0;
     values_.push_back({last, copy, begin, end});
     last = static_cast<std::int32_t>(values_.size()) - 1;
 }
@@ -182,7 +189,7 @@ void LifeFinder::follow_next_step(const std::vector<OpInstance>& ops) {
         }
         const std::int32_t begin = clock_.done(compute_) + 1;
         if (begin >= count) continue;
-        for_each_operand(op, [&](TensorId id, std::int32_t micro_batch, const Write*) {
+        for_each_dependence(op, [&](TensorId id, std::int32_t micro_batch, const Write*) {
             const Place& place = places_[id.index()];
             if (place.lifetime != Lifetime::carried) add_value(copy_of(place, micro_batch), begin, last);
         });

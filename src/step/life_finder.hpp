@@ -14,7 +14,8 @@ namespace lockstep::step {
 /// Lives in one of many equal steps that follow one another without a barrier. Storages the program does not touch have
 /// none. Carried ones live always, in all their copies; the loss and the reduced gradients to the end of the step. Of
 /// all others a life begins where a micro-batch (Lifetime::micro_batch) touches a copy first or an op overwrites all of
-/// it, and ends where it is touched last before the next. Positions are those of the compute stream: what an op of
+/// it, or a part of a ring that was written before (the parts are written anew together), and ends where it is touched
+/// last before the next. Positions are those of the compute stream: what an op of
 /// another stream touches lives from where the last compute op is that is certainly done before it (CompletionClock),
 /// to where the compute stream has waited for it; in the step before and after, if not in this one.
 class LifeFinder {
@@ -28,8 +29,9 @@ private:
         TensorId storage;
         std::int32_t first_copy = 0;
         std::int32_t slots = 1;
-        enum class Part { whole, some } part = Part::whole;
+        enum class Part { whole, some, of_ring } part = Part::whole;
         Lifetime lifetime = Lifetime::micro_batch;
+        std::uint64_t ring_bit = 0;  // of_ring: which part, modulo 64
     };
     /// What a copy holds from one first write on.
     struct Value {
@@ -41,6 +43,7 @@ private:
         std::int32_t run = 0;  // what it says is of this run
         std::int32_t micro_batch = -1;
         std::int32_t value = -1;  // its last
+        std::uint64_t parts = 0;  // of the ring that this value has written
     };
     /// Values touched on a stream that is not the compute stream, which has waited for the first `released`.
     struct Pending {

@@ -77,9 +77,9 @@ struct Norm {
 /// relu, gelu, silu, tanh: forward in: x; out: y. relu_backward, tanh_backward in: dy, y; gelu_backward, silu_backward
 /// in: dy, x; out: dx. add in: a, b; out: c. scale in: a; out: b = factor a. gated in: x [rows, f, 2] (gate, up), so
 /// that a split over f is contiguous; out: y [rows, f]. gated_backward in: dy, x; out: dx. (`width` = f)
-/// rotary, rotary_backward in: x [seq, batch, width] in the order of Attention's qkv; out: y; `rotary` gives this rank's
-/// heads; a row's position is that of its first index in the global tensor, as for add_positions in: x [seq, batch,
-/// width], table [positions, width]; out: y. add_bias in: x [rows, width], bias [width]; out: y.
+/// rotary, rotary_backward in: x [seq, batch, width] in the order of Attention's qkv; out: y; `rotary` gives this
+/// rank's heads; a row's position is that of its first index in the global tensor, as for add_positions in: x [seq,
+/// batch, width], table [positions, width]; out: y. add_bias in: x [rows, width], bias [width]; out: y.
 struct Elementwise {
     enum class Kind {
         relu,
@@ -110,8 +110,8 @@ struct Elementwise {
 struct ColumnSum {
     std::int64_t rows = 0, columns = 0;
 };
-/// in: dy [seq, batch, width]; out: dtable [positions, width]: row p = sum over the batch where a local row has position
-/// p (of its first index in the global tensor), 0 elsewhere.
+/// in: dy [seq, batch, width]; out: dtable [positions, width]: row p = sum over the batch where a local row has
+/// position p (of its first index in the global tensor), 0 elsewhere.
 struct PositionSum {
     std::int64_t seq = 0, batch = 0, width = 0, positions = 0;
 };
@@ -131,10 +131,10 @@ struct FirstToken {
 /// forward in: logits [rows, classes], labels int32 [rows]; out: loss fp32 [1] (mean over rows and micro-batches:
 /// accumulates), lse fp32 [rows]. backward_data in: logits, labels, lse, [loss_scale fp32 [1]]; out: dlogits = (softmax
 /// - onehot) * gradient_scale (* loss_scale).
-/// With classes split over tp (each rank has `classes` columns from its logits' place on) the forward pass has parts, and
-/// all-reduces between them: row_max in: logits; out: max fp32 [rows]. row_sums in: logits, labels, max; out: sums fp32
-/// [2, rows] = sum of exp(logit - max), and logit - max of the label where this rank has it, else 0. finish in: max,
-/// sums; out: loss, lse. The backward pass is one, and leaves the label to the rank that has it.
+/// With classes split over tp (each rank has `classes` columns from its logits' place on) the forward pass has parts,
+/// and all-reduces between them: row_max in: logits; out: max fp32 [rows]. row_sums in: logits, labels, max; out: sums
+/// fp32 [2, rows] = sum of exp(logit - max), and logit - max of the label where this rank has it, else 0. finish in:
+/// max, sums; out: loss, lse. The backward pass is one, and leaves the label to the rank that has it.
 struct SoftmaxLoss {
     enum class Part { whole, row_max, row_sums, finish } part = Part::whole;
     std::int64_t rows = 0, classes = 0;
@@ -200,9 +200,10 @@ struct Slice {
     std::int64_t rows = 0, width = 0, first = 0, kept = 0;
     Pass pass = Pass::forward;
 };
-/// Which expert takes which token (synthetic, see routing.hpp): a function of the token's place in the global tensor, the
-/// micro-batch and `stream` alone. out: token_rows int32 [seq, batch, top_k]: the row among experts' rows [experts,
-/// rows_per_expert] for each choice of each token, -1: dropped; row_tokens int32 [experts, rows_per_expert]: token x top_k
+/// Which expert takes which token (synthetic, see routing.hpp): a function of the token's place in the global tensor,
+/// the micro-batch and `stream` alone. out: token_rows int32 [seq, batch, top_k]: the row among experts' rows [experts,
+/// rows_per_expert] for each choice of each token, -1: dropped; row_tokens int32 [experts, rows_per_expert]: token x
+/// top_k
 /// + choice of each row, -1: none. Tokens come to an expert in the order of this rank's rows; those beyond
 /// rows_per_expert are dropped.
 struct Route {
@@ -219,9 +220,9 @@ struct Dispatch {
     double factor = 1;
     Pass pass = Pass::forward;
 };
-/// p: softmax of a token's logits. forward in: x [experts, rows_per_expert, width], logits [tokens, experts], token_rows;
-/// out: y [tokens, width] = sum over a token's rows of p of the row's expert times the row. backward_data in: dy, x,
-/// logits, token_rows, row_tokens; out: dx (times `factor`; 0 in rows that nobody takes), dlogits.
+/// p: softmax of a token's logits. forward in: x [experts, rows_per_expert, width], logits [tokens, experts],
+/// token_rows; out: y [tokens, width] = sum over a token's rows of p of the row's expert times the row. backward_data
+/// in: dy, x, logits, token_rows, row_tokens; out: dx (times `factor`; 0 in rows that nobody takes), dlogits.
 struct Combine {
     std::int64_t tokens = 0, experts = 0, top_k = 1, rows_per_expert = 0, width = 0;
     double factor = 1;
@@ -231,10 +232,9 @@ struct Combine {
 /// as PyTorch's GradScaler: halved on overflow, doubled after 2000 good steps.
 struct UpdateLossScale {};
 
-using Compute =
-    std::variant<Gemm, Convolution, Attention, Norm, Elementwise, ColumnSum, PositionSum, Embedding, FirstToken,
-                 SoftmaxLoss, Pool, Dropout, OptimizerUpdate, Reorder, Cast, Fill, FoundInf, BlockTranspose, Slice,
-                 UpdateLossScale, Route, Dispatch, Combine>;
+using Compute = std::variant<Gemm, Convolution, Attention, Norm, Elementwise, ColumnSum, PositionSum, Embedding,
+                             FirstToken, SoftmaxLoss, Pool, Dropout, OptimizerUpdate, Reorder, Cast, Fill, FoundInf,
+                             BlockTranspose, Slice, UpdateLossScale, Route, Dispatch, Combine>;
 
 // ---- movement
 
@@ -314,6 +314,8 @@ struct Op {
     OpKind kind;
     std::vector<TensorId> in;
     std::vector<Write> out;
+    std::vector<TensorId> after;  ///< not operands: the op waits for who wrote them (a framework that limits how far
+                                  ///< gathers run ahead)
     StreamId stream;
     model::LayerId layer;            ///< invalid when it belongs to none
     MathType math = MathType::fp32;  ///< of the multipliers

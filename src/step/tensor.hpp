@@ -50,12 +50,22 @@ struct RingPart {
 struct View {
     TensorId of;  ///< never itself a view
     std::int64_t first_element = 0;
-    std::optional<RingPart> ring;  ///< then first_element is that of part 0; all views of the storage are rings or whole
+    std::optional<RingPart>
+        ring;  ///< then first_element is that of part 0; all views of the storage are rings or whole
 };
 
 /// What a tensor holds before the first step.
 struct Initial {
-    enum class Kind { none, zero, one, normal, token_ids, class_labels, value, part_of } kind = Kind::none;  ///< part_of: as the views of Tensor::part_of say
+    enum class Kind {
+        none,
+        zero,
+        one,
+        normal,
+        token_ids,
+        class_labels,
+        value,
+        part_of
+    } kind = Kind::none;     ///< part_of: as the views of Tensor::part_of say
     double scale = 0;        ///< standard deviation of normal; the value
     std::int64_t range = 0;  ///< ids and labels are below it
     std::uint64_t stream =
@@ -67,9 +77,9 @@ struct Initial {
 struct Shard {
     int dimension = 0;
     plan::Axis axis = plan::Axis::dp;
-    /// zigzag: the extent has 2 n parts for n ranks, and rank r holds parts r and 2 n - 1 - r, one behind the other: all
-    /// ranks have equal work under a causal mask. A further shard of the dimension splits what the rank holds in two such
-    /// parts, in its local order.
+    /// zigzag: the extent has 2 n parts for n ranks, and rank r holds parts r and 2 n - 1 - r, one behind the other:
+    /// all ranks have equal work under a causal mask. A further shard of the dimension splits what the rank holds in
+    /// two such parts, in its local order.
     enum class Order { contiguous, zigzag } order = Order::contiguous;
 };
 

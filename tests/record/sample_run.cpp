@@ -32,7 +32,7 @@ using step::Pass;
 std::vector<step::OpKind> all_kinds() {
     const auto compute = [](auto kind) { return step::OpKind(step::Compute(kind)); };
     const step::Convolution convolution{2, 3, 8, 9, 16, 3, 2, 1, 4, Pass::backward_weights};
-    const step::Message there{{plan::Axis::tp, 1, true}, {1}, 7, 2};
+    const step::Message there{{plan::Axis::tp, 1, true}, {1}, 7, -1};
     const step::Message back{{plan::Axis::dp, -1, true}, {2}, 9, -1};
     return {compute(step::Gemm{2, 3, 4, 5, step::Gemm::Transpose::yes, step::Gemm::Transpose::yes}),
             compute(convolution),
@@ -114,6 +114,7 @@ step::StepGraph every_op_kind() {
         op.kind = kind;
         op.in = {{0}, {1}};
         op.out = {{{2}, step::Access::update}, {{1}, step::Access::accumulate_micro_batches}};
+        op.after = {{1}};
         op.stream = {number % 2};
         op.layer = {number};
         op.math = static_cast<MathType>(number % 8);
