@@ -56,12 +56,16 @@ step::StepGraph build(const model::Model& model, const plan::Plan& plan, plan::A
 model::Model model_of(Case::Model model) {
     model::Transformer t = small_sizes();
     if (model == Case::Model::gpt) return model::build_gpt("gpt", t);
-    if (model == Case::Model::llama) {
+    if (model == Case::Model::llama || model == Case::Model::experts) {
         t.kv_heads = 2;
         t.gated = t.rotary = true;
         t.bias = t.tied = false;
         t.norm = model::Norm::Kind::rms;
-        return model::build_gpt("llama", t);
+        if (model == Case::Model::llama) return model::build_gpt("llama", t);
+        t.experts.count = 4;
+        t.experts.top_k = 2;
+        t.experts.every = 2;
+        return model::build_gpt("experts", t);
     }
     t.layers = 2;
     t.hidden = 768;
@@ -111,6 +115,12 @@ std::vector<Case> cases() {
         add(on + "_tp2_pp2_async_full", {.tp = 2, .pp = 2},
             {.sequence_parallel = true, .async_tp = true, .recompute = Recompute::full}, 4, model);
     }
+    add("experts_dp2", {.dp = 2}, {}, 2, Model::experts);
+    add("experts_ep2", {.ep = 2}, {}, 2, Model::experts);
+    add("experts_ep2_full", {.ep = 2}, {.recompute = Recompute::full}, 2, Model::experts);
+    add("experts_ep2_dp2", {.ep = 2, .dp = 2}, {}, 2, Model::experts);
+    add("experts_ep2_dp2_zero1", {.ep = 2, .dp = 2}, {.zero = 1}, 2, Model::experts);
+    add("experts_ep2_pp2", {.ep = 2, .pp = 2}, {}, 4, Model::experts);
     add("gpt_small_tp2", {.tp = 2}, {}, 1, Model::gpt_small);
     add("gpt_small_pp2", {.pp = 2}, {}, 2, Model::gpt_small);
     add("gpt_small_zero3", {.dp = 2}, {.zero = 3}, 1, Model::gpt_small);

@@ -16,11 +16,12 @@ struct Case {
     std::string name;
     int ranks = 2;
     plan::Plan plan;
-    enum class Model { gpt, llama, gpt_small } model = Model::gpt;
+    enum class Model { gpt, llama, experts, gpt_small } model = Model::gpt;
     plan::AttentionAlgorithm attention = plan::AttentionAlgorithm::flash;
 };
 
 /// gpt: learned positions, biases, tied embeddings, dropout. llama: rotary, grouped keys, gated, RMS norms, untied.
+/// experts: llama with 4 experts of which a token goes to 2, in each second block; nothing is dropped.
 /// gpt_small: the catalogue's, its vocabulary padded for tp; of 2 blocks and 64 tokens.
 model::Model model_of(Case::Model model);
 
