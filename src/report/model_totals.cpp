@@ -22,7 +22,8 @@ ModelTotals totals_of(const model::Model& model, const std::vector<model::LayerC
         totals.forward_bytes += costs[i].forward_bytes;
         totals.backward_bytes += costs[i].backward_bytes;
         const auto& kind = model.layers[i].kind;
-        if (std::holds_alternative<model::Convolution>(kind) || std::holds_alternative<model::Linear>(kind))
+        if (std::holds_alternative<model::Convolution>(kind) || std::holds_alternative<model::Linear>(kind) ||
+            std::holds_alternative<model::GroupedLinear>(kind))
             totals.activations += model.layers[i].output.elements();
     }
     return totals;
