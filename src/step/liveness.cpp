@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -106,25 +107,47 @@ std::int64_t first_fit(const std::vector<Placed>& placed, const Copies& copies, 
     return offset;
 }
 
-void place_shared(const StepGraph& graph, const std::vector<Copies>& lives, std::vector<std::size_t> tensors,
-                  MemoryPlan& plan) {
-    // Of equal ones the longest life first: the others fit into more gaps.
-    std::vector<std::int64_t> length(graph.tensors.size(), 0);
-    for (const std::size_t i : tensors)
+/// In which order storages get their places: what comes first fits best.
+enum class PlacingOrder { largest, longest, largest_for_longest, earliest };
+
+void sort_for_placing(const StepGraph& graph, const std::vector<Copies>& lives, PlacingOrder order,
+                      std::vector<std::size_t>& tensors) {
+    struct Weight {
+        double first = 0, second = 0;
+        auto operator<=>(const Weight&) const = default;
+    };
+    std::vector<Weight> weight(graph.tensors.size());
+    for (const std::size_t i : tensors) {
+        double length = 0, begin = std::numeric_limits<double>::infinity();
         for (const Life& life : lives[i])
-            for (const Life::Interval& interval : life.intervals) length[i] += interval.end - interval.begin + 1;
-    std::stable_sort(tensors.begin(), tensors.end(), [&](std::size_t a, std::size_t b) {
-        return std::pair{storage_bytes(graph.tensors[a]), length[a]} >
-               std::pair{storage_bytes(graph.tensors[b]), length[b]};
-    });
-    const std::int64_t base = plan.arena_bytes;
+            for (const Life::Interval& interval : life.intervals) {
+                length += interval.end - interval.begin + 1;
+                begin = std::min(begin, static_cast<double>(interval.begin));
+            }
+        const auto bytes = static_cast<double>(storage_bytes(graph.tensors[i]));
+        switch (order) {
+            // Of equal ones the longest life first: the others fit into more gaps.
+            case PlacingOrder::largest: weight[i] = {bytes, length}; break;
+            case PlacingOrder::longest: weight[i] = {length, bytes}; break;
+            case PlacingOrder::largest_for_longest: weight[i] = {bytes * length, bytes}; break;
+            case PlacingOrder::earliest: weight[i] = {-begin, bytes}; break;
+        }
+    }
+    std::stable_sort(tensors.begin(), tensors.end(),
+                     [&](std::size_t x, std::size_t y) { return weight[x] > weight[y]; });
+}
+
+/// Places in the given order; returns the bytes they take. `offset` by tensor.
+std::int64_t place_in_order(const StepGraph& graph, const std::vector<Copies>& lives,
+                            const std::vector<std::size_t>& tensors, std::vector<std::int64_t>& offset_of) {
+    std::int64_t bytes = 0;
     std::vector<Placed> placed;
     placed.reserve(tensors.size());
     for (const std::size_t i : tensors) {
         const std::int64_t stride = graph.tensors[i].slot_stride();
         std::int64_t offset = first_fit(placed, lives[i], stride);
-        plan.offset[i] = base + offset;
-        plan.arena_bytes = std::max(plan.arena_bytes, base + offset + storage_bytes(graph.tensors[i]));
+        offset_of[i] = offset;
+        bytes = std::max(bytes, offset + storage_bytes(graph.tensors[i]));
         for (const Life& life : lives[i]) {
             const Placed mine{offset, offset + stride, &life};
             placed.insert(std::upper_bound(placed.begin(), placed.end(), mine,
@@ -133,6 +156,27 @@ void place_shared(const StepGraph& graph, const std::vector<Copies>& lives, std:
             offset += stride;
         }
     }
+    return bytes;
+}
+
+/// Behind what has its place already; the best of several orders, the first that is nearly as small as the peak.
+void place_shared(const StepGraph& graph, const std::vector<Copies>& lives, std::vector<std::size_t> tensors,
+                  MemoryPlan& plan) {
+    constexpr double good_enough = 1.005;
+    const std::int64_t base = plan.arena_bytes;
+    std::vector<std::int64_t> offset(graph.tensors.size(), 0), best;
+    std::int64_t least = std::numeric_limits<std::int64_t>::max();
+    for (const PlacingOrder order :
+         {PlacingOrder::largest, PlacingOrder::largest_for_longest, PlacingOrder::longest, PlacingOrder::earliest}) {
+        if (static_cast<double>(base) + static_cast<double>(least) <= good_enough * plan.peak.total.value) break;
+        sort_for_placing(graph, lives, order, tensors);
+        const std::int64_t bytes = place_in_order(graph, lives, tensors, offset);
+        if (bytes >= least) continue;
+        least = bytes;
+        best = offset;
+    }
+    for (const std::size_t i : tensors) plan.offset[i] = base + best[i];
+    if (!tensors.empty()) plan.arena_bytes = base + least;
 }
 
 void place_views(const StepGraph& graph, MemoryPlan& plan) {

@@ -45,7 +45,7 @@ def check_tables(file, ranks):
 
 def check_enums(file):
     kinds = h5py.check_enum_dtype(file["events"].dtype["kind"])
-    assert len(kinds) == 21 and {"gemm", "attention", "all_to_all", "device_to_host"} <= set(kinds), kinds
+    assert len(kinds) == 28 and {"gemm", "attention", "all_to_all", "device_to_host"} <= set(kinds), kinds
     phases = h5py.check_enum_dtype(file["events"].dtype["phase"])
     assert phases == {"input": 0, "forward": 1, "backward": 2, "gradient_sync": 3, "optimizer": 4}, phases
     name = {value: word for word, value in kinds.items()}
