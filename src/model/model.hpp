@@ -47,8 +47,8 @@ bool needs_input_gradient(const Model& model, const Layer& layer);
 /// masks (made again by counter), scores computed again. Throws InputError when the multiply-adds leave 64 bits.
 LayerCost cost_of(const Model& model, const Layer& layer, std::int64_t batch, DType dtype);
 /// Multiply-adds of the forward pass of one sample (convolutions, matrix products, full attention; look-ups excluded).
-/// Of experts those of each token's top_k count, whatever is dropped, and nothing for rows that only fill a buffer: what
-/// a step's MFU is measured by.
+/// Of experts those of each token's top_k count, whatever is dropped, and nothing for rows that only fill a buffer:
+/// what a step's MFU is measured by.
 std::int64_t forward_multiply_adds(const Model& model);
 
 /// A model by name or path. Throws InputError with all errors of the file: unknown layers, cycles, shapes that don't

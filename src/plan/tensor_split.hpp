@@ -10,8 +10,9 @@ namespace lockstep::plan {
 /// whole: every tp rank holds all; sequence: each holds a part of the positions; features: of the last extent.
 enum class Spread { whole, sequence, features };
 
-/// columns: the weight's output rows are split, each rank computes some features (Shoeybi et al. 2019); rows: its inputs
-/// are split, the results are sums to be reduced; vocabulary: an embedding's rows are split, results are sums too.
+/// columns: the weight's output rows are split, each rank computes some features (Shoeybi et al. 2019); rows: its
+/// inputs are split, the results are sums to be reduced; vocabulary: an embedding's rows are split, results are sums
+/// too.
 enum class WeightSplit { whole, columns, rows, vocabulary };
 
 struct LayerSplit {
