@@ -10,6 +10,7 @@
 #include "step/builder.hpp"
 #include "step/check.hpp"
 #include "step/liveness.hpp"
+#include "step/parameter_runs.hpp"
 
 namespace lockstep::step::test {
 namespace {
@@ -91,6 +92,24 @@ void expect_parameters_covered(const StepGraph& graph, const model::Model& model
         EXPECT_GE(count / whole, copies_of_whole);
     }
     if (!elements.empty()) { EXPECT_EQ(elements.size(), model.parameters.size()); }
+}
+
+/// Over all ranks, every element of every parameter's gradient is reduced equally often: once for each copy.
+void expect_covered_equally(const StepGraph& graph, const model::Model& model) {
+    std::vector<std::vector<int>> change;
+    for (const model::Parameter& parameter : model.parameters)
+        change.emplace_back(static_cast<std::size_t>(parameter.elements()) + 1, 0);
+    for (int rank = 0; rank < graph.mesh.ranks(); ++rank)
+        for (const TensorId id : reduced_gradients_of(graph, graph.rank_class(rank)))
+            for (const ParameterRun& run : parameter_runs(graph, id, rank)) {
+                ++change[run.parameter.index()][static_cast<std::size_t>(run.global)];
+                --change[run.parameter.index()][static_cast<std::size_t>(run.global + run.count)];
+            }
+    for (std::size_t p = 0; p < change.size(); ++p) {
+        EXPECT_GE(change[p].front(), 1) << model.parameters[p].name;
+        for (std::size_t i = 1; i + 1 < change[p].size(); ++i)
+            ASSERT_EQ(change[p][i], 0) << model.parameters[p].name << " from element " << i;
+    }
 }
 
 std::string description(const plan::Plan& p) {
@@ -236,6 +255,7 @@ TEST(SplitPlans, hundreds_of_random_plans_pass_the_check) {
         SCOPED_TRACE(description(plan));
         const StepGraph graph = build(model, plan, framework, one_of({0, 1}) == 1 ? Precision::bf16 : Precision::fp32);
         ASSERT_NO_THROW(check(graph));
+        if (plan.mesh.ranks() <= 16) expect_covered_equally(graph, model);
         plan::Plan whole = plan_of({}, plan.accumulation);
         whole.micro_batch = plan.micro_batch * plan.mesh.replicas();
         expect_equal_work(graph, build(model, whole, framework));
