@@ -46,6 +46,9 @@ Classes classify(const step::StepGraph& graph, const step::StepRecord& record, c
         const step::Op& op = graph.op(span.op);
         const Interval interval{span.start, span.end};
         classes.all.push_back(interval);
+        // A wait does nothing: what it waits for is counted where it runs.
+        if (std::holds_alternative<step::HostSync>(op.kind) || std::holds_alternative<step::StreamWait>(op.kind))
+            continue;
         if (const auto message = own.find(span.op); message != own.end()) {
             classes.bubble.push_back({span.start, span.end - message->second});
             classes.transfer.push_back({span.end - message->second, span.end});
