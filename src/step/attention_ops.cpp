@@ -67,16 +67,6 @@ TensorId add_tokens(const LayerStep& at, const std::string& what, std::int64_t s
     return id;
 }
 
-void exchange(const LayerStep& at, const std::string& what, TensorId from, TensorId to) {
-    const CommunicationLane lane = at.a.lane("cp", {Axis::cp});
-    const Tensor& tensor = at.a.graph.tensor(from);
-    Op& op = at.a.graph.add_op_on(lane.stream, fmt::format("{}.{}", at.layer.name, what),
-                                  Collective{CollectiveKind::all_to_all, lane.communicator, Reduction::sum,
-                                             tensor.elements() / at.a.mesh().cp, tensor.dtype},
-                                  {from}, {{to, Access::overwrite}});
-    op.layer = at.id;
-}
-
 /// [seq / cp, batch, width] of all heads of the tp rank -> [seq, batch, width / cp] of some.
 TensorId to_heads(const LayerStep& at, const std::string& what, TensorId x) {
     const int cp = at.a.mesh().cp;
@@ -86,7 +76,7 @@ TensorId to_heads(const LayerStep& at, const std::string& what, TensorId x) {
     at.emit(what + ".pack", Compute{BlockTranspose{rows_of(tokens), cp, width / cp}}, {x},
             {{packed, Access::overwrite}});
     const TensorId heads = add_tokens(at, what + ".heads", tokens.shape[0] * cp, width / cp, true);
-    exchange(at, what + ".all_to_all", packed, heads);
+    at.exchange(what, Axis::cp, packed, heads);
     return heads;
 }
 
@@ -95,7 +85,7 @@ void to_tokens(const LayerStep& at, const std::string& what, TensorId heads, Ten
     const int cp = at.a.mesh().cp;
     const Tensor result = at.a.graph.tensor(tokens);
     const TensorId received = at.add_local(what + ".received", {result.elements()}, result.dtype);
-    exchange(at, what + ".all_to_all", heads, received);
+    at.exchange(what, Axis::cp, heads, received);
     at.emit(what + ".unpack", Compute{BlockTranspose{cp, rows_of(result), result.shape.back() / cp}}, {received},
             {{tokens, Access::overwrite}});
 }

@@ -17,16 +17,6 @@ const model::Dispatch& dispatch_of(const LayerStep& at, model::LayerId id) {
     return std::get<model::Dispatch>(at.a.layer(id).kind);
 }
 
-void exchange(const LayerStep& at, const std::string& what, TensorId from, TensorId to) {
-    const CommunicationLane lane = at.a.lane("ep", {Axis::ep});
-    const Tensor& tensor = at.a.graph.tensor(from);
-    Op& op = at.a.graph.add_op_on(lane.stream, fmt::format("{}.{}.all_to_all", at.layer.name, what),
-                                  Collective{CollectiveKind::all_to_all, lane.communicator, Reduction::sum,
-                                             tensor.elements() / at.a.mesh().ep, tensor.dtype},
-                                  {from}, {{to, Access::overwrite}});
-    op.layer = at.id;
-}
-
 /// [experts, rows, width] of this rank's tokens -> [experts / ep, ep rows, width] of its experts, from all ranks of ep.
 TensorId to_experts(const LayerStep& at, const std::string& what, TensorId x, model::LayerId dispatch) {
     const std::int64_t ep = at.a.mesh().ep;
@@ -36,7 +26,7 @@ TensorId to_experts(const LayerStep& at, const std::string& what, TensorId x, mo
     const TensorId result = at.a.add_expert_rows(at.layer.name + "." + what, dispatch, sent.shape[2]);
     const TensorId received =
         here == 1 ? result : at.add_local(what + ".received", {ep, here, sent.shape[1], sent.shape[2]}, sent.dtype);
-    exchange(at, what, x, received);
+    at.exchange(what, Axis::ep, x, received);
     if (here > 1)
         at.emit(what + ".unpack", Compute{BlockTranspose{ep, here, sent.shape[1] * sent.shape[2]}}, {received},
                 {{result, Access::overwrite}});
@@ -57,7 +47,7 @@ TensorId to_tokens(const LayerStep& at, const std::string& what, TensorId x) {
                 {{packed, Access::overwrite}});
     }
     const TensorId received = at.add_local(what + ".returned", shape, rows.dtype);
-    exchange(at, what, packed, received);
+    at.exchange(what, Axis::ep, packed, received);
     return received;
 }
 

@@ -21,6 +21,16 @@ struct LayerStep {
     void emit(const std::string& what, OpKind op, std::vector<TensorId> in, std::vector<Write> out) const {
         a.graph.add_op(layer.name + "." + what, std::move(op), std::move(in), std::move(out), id);
     }
+    /// An all-to-all of a tensor's equal parts among the ranks that differ in `axis`, on the lane of its name.
+    void exchange(const std::string& what, plan::Axis axis, TensorId from, TensorId to) const {
+        const CommunicationLane lane = a.lane(std::string(plan::to_string(axis)), {axis});
+        const Tensor& tensor = a.graph.tensor(from);
+        const Collective all_to_all{CollectiveKind::all_to_all, lane.communicator, Reduction::sum,
+                                    tensor.elements() / a.mesh().extent(axis), tensor.dtype};
+        Op& op = a.graph.add_op_on(lane.stream, layer.name + "." + what + ".all_to_all", all_to_all, {from},
+                                   {{to, Access::overwrite}});
+        op.layer = id;
+    }
     /// A new tensor of one pass on this rank, of given local extents.
     TensorId add_local(const std::string& what, Shape shape, DType dtype, Role role = Role::activation) const {
         Tensor tensor;
