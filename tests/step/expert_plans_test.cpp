@@ -7,8 +7,8 @@
 #include <random>
 
 #include "base/error.hpp"
+#include "graphs.hpp"
 #include "model/gpt.hpp"
-#include "step/builder.hpp"
 #include "step/check.hpp"
 #include "step/parameter_runs.hpp"
 #include "step/routing.hpp"
@@ -38,17 +38,6 @@ plan::Plan plan_of(const plan::Mesh& mesh, int passes = 2) {
     plan.bucket = plan.first_bucket = Bytes{16384};
     plan.optimizer = plan::Optimizer::adam;
     return plan;
-}
-
-StepGraph build(const model::Model& model, const plan::Plan& plan, const plan::Framework& framework = {},
-                Precision precision = Precision::fp32) {
-    return build_step({.model = model,
-                       .plan = plan,
-                       .framework = framework,
-                       .placement = {plan.mesh.ranks(), plan.mesh.ranks()},
-                       .precision = precision,
-                       .seed = 1,
-                       .input = std::nullopt});
 }
 
 template <class F>
@@ -96,7 +85,7 @@ void expect_gradients_cover_parameters(const StepGraph& graph, const model::Mode
 // 2 samples of 32 positions, 2 of 8 experts each: 16 rows an expert.
 TEST(ExpertPlans, experts_take_their_share_of_the_tokens_or_their_capacity) {
     const auto rows = [](double capacity, double imbalance, const plan::Mesh& mesh = {}) {
-        return first_of<Route>(build(gpt({8, 2, capacity, imbalance, 1}), plan_of(mesh))).rows_per_expert;
+        return first_of<Route>(build_plan(gpt({8, 2, capacity, imbalance, 1}), plan_of(mesh))).rows_per_expert;
     };
     EXPECT_EQ(rows(0, 0), 16);
     EXPECT_EQ(rows(1.25, 0), 16) << "nobody wants more";
@@ -109,7 +98,7 @@ TEST(ExpertPlans, experts_take_their_share_of_the_tokens_or_their_capacity) {
 }
 
 TEST(ExpertPlans, two_all_to_alls_a_pass_carry_the_rows_of_each_expert) {
-    const StepGraph graph = build(gpt({8, 2, 0, 0, 1}, 1), plan_of({.ep = 4}, 1));
+    const StepGraph graph = build_plan(gpt({8, 2, 0, 0, 1}, 1), plan_of({.ep = 4}, 1));
     check(graph);
     int exchanges = 0;
     for_each_op_of_all(graph, [&](const Op& op, const RankClass&) {
@@ -132,7 +121,7 @@ TEST(ExpertPlans, two_all_to_alls_a_pass_carry_the_rows_of_each_expert) {
 }
 
 TEST(ExpertPlans, experts_are_reduced_over_the_ranks_that_have_the_same) {
-    const StepGraph graph = build(gpt({8, 2, 0, 0, 1}), plan_of({.cp = 2, .ep = 2, .dp = 2}));
+    const StepGraph graph = build_plan(gpt({8, 2, 0, 0, 1}), plan_of({.cp = 2, .ep = 2, .dp = 2}));
     check(graph);
     std::map<std::string, std::int64_t> elements;
     for_each_op_of_all(graph, [&](const Op& op, const RankClass&) {
@@ -148,7 +137,7 @@ TEST(ExpertPlans, experts_are_reduced_over_the_ranks_that_have_the_same) {
 }
 
 TEST(ExpertPlans, ep_alone_reduces_no_expert) {
-    const StepGraph graph = build(gpt({8, 2, 0, 0, 1}), plan_of({.ep = 2}));
+    const StepGraph graph = build_plan(gpt({8, 2, 0, 0, 1}), plan_of({.ep = 2}));
     check(graph);
     for (const Communicator& c : graph.communicators) EXPECT_NE(c.name, "expert_dp");
     expect_gradients_cover_parameters(graph, gpt({8, 2, 0, 0, 1}));
@@ -189,19 +178,20 @@ TEST(ExpertPlans, random_plans_pass_the_check_and_do_the_same_work) {
         SCOPED_TRACE(fmt::format("cp {} ep {} dp {} replica {} pp {} passes {} zero {} keep {} recompute {} {}", m.cp,
                                  m.ep, m.dp, m.replica, m.pp, plan.accumulation, plan.split.zero, plan.split.zero_keep,
                                  to_string(plan.split.recompute), to_string(plan.split.schedule)));
-        const StepGraph graph = build(model, plan, framework, one_of({0, 1}) == 1 ? Precision::bf16 : Precision::fp32);
+        const StepGraph graph =
+            build_plan(model, plan, framework, one_of({0, 1}) == 1 ? Precision::bf16 : Precision::fp32);
         ASSERT_NO_THROW(check(graph));
         if (built % 10 == 0) expect_gradients_cover_parameters(graph, model);
         plan::Plan whole = plan_of({}, plan.accumulation);
         whole.micro_batch = plan.micro_batch * m.replicas();
-        EXPECT_NEAR(products(graph) / products(build(model, whole, framework)), 1, 1e-9);
+        EXPECT_NEAR(products(graph) / products(build_plan(model, whole, framework)), 1, 1e-9);
         ++built;
     }
     EXPECT_EQ(built, 100) << "of " << tried;
 }
 
 TEST(ExpertPlans, fp16_looks_for_overflow_on_all_experts) {
-    const StepGraph graph = build(gpt({8, 2, 0, 0, 1}), plan_of({.ep = 2, .dp = 2}), {}, Precision::fp16_amp);
+    const StepGraph graph = build_plan(gpt({8, 2, 0, 0, 1}), plan_of({.ep = 2, .dp = 2}), {}, Precision::fp16_amp);
     check(graph);
     bool is_found = false;
     for (const Communicator& c : graph.communicators) is_found = is_found || c.name == "model";

@@ -41,6 +41,18 @@ inline StepGraph build(const model::Model& model, const Options& options = {}) {
                        .input = options.input});
 }
 
+/// Of a plan whose ranks are all on one node.
+inline StepGraph build_plan(const model::Model& model, const plan::Plan& plan, const plan::Framework& framework = {},
+                            Precision precision = Precision::fp32) {
+    return build_step({.model = model,
+                       .plan = plan,
+                       .framework = framework,
+                       .placement = {plan.mesh.ranks(), plan.mesh.ranks()},
+                       .precision = precision,
+                       .seed = 1,
+                       .input = std::nullopt});
+}
+
 inline StepGraph build(const std::string& name, const Options& options = {}) { return build(load(name), options); }
 
 /// Ops of one step in issue order.

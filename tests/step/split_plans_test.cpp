@@ -6,8 +6,8 @@
 #include <random>
 
 #include "base/error.hpp"
+#include "graphs.hpp"
 #include "model/gpt.hpp"
-#include "step/builder.hpp"
 #include "step/check.hpp"
 #include "step/liveness.hpp"
 #include "step/parameter_runs.hpp"
@@ -42,17 +42,6 @@ plan::Plan plan_of(const plan::Mesh& mesh, int passes = 4) {
     plan.bucket = plan.first_bucket = Bytes{65536};
     plan.optimizer = plan::Optimizer::adam;
     return plan;
-}
-
-StepGraph build(const model::Model& model, const plan::Plan& plan, const plan::Framework& framework = {},
-                Precision precision = Precision::fp32) {
-    return build_step({.model = model,
-                       .plan = plan,
-                       .framework = framework,
-                       .placement = {plan.mesh.ranks(), plan.mesh.ranks()},
-                       .precision = precision,
-                       .seed = 1,
-                       .input = std::nullopt});
 }
 
 /// Flops of the matrix products of a step over all ranks, without what is computed again.
@@ -127,11 +116,11 @@ TEST(SplitPlans, tensor_parallel_splits_the_work_and_passes_the_check) {
     for (const bool rotary : {false, true})
         for (const int tp : {2, 4}) {
             const model::Model model = gpt(2, true, rotary);
-            const StepGraph graph = build(model, plan_of({.tp = tp, .dp = 2}));
+            const StepGraph graph = build_plan(model, plan_of({.tp = tp, .dp = 2}));
             check(graph);
             plan::Plan whole = plan_of({});
             whole.micro_batch = 4;
-            expect_equal_work(graph, build(model, whole));
+            expect_equal_work(graph, build_plan(model, whole));
             expect_parameters_covered(graph, model, 2);
         }
 }
@@ -140,7 +129,7 @@ TEST(SplitPlans, sequence_parallel_replaces_all_reduces_by_gathers_and_scatters)
     const model::Model model = gpt(2, true, true);
     plan::Plan plan = plan_of({.tp = 4});
     plan.split.sequence_parallel = true;
-    const StepGraph graph = build(model, plan);
+    const StepGraph graph = build_plan(model, plan);
     check(graph);
     std::map<std::string, int> kinds;
     for_each_op(graph, graph.classes[0].program, [&](const OpInstance& i) {
@@ -163,11 +152,11 @@ TEST(SplitPlans, pipelines_pass_the_check_in_every_schedule) {
             plan.split.schedule = schedule;
             plan.split.vpp = schedule == plan::Schedule::interleaved ? 2 : 1;
             SCOPED_TRACE(std::string(to_string(schedule)) + " pp " + std::to_string(pp));
-            const StepGraph graph = build(model, plan);
+            const StepGraph graph = build_plan(model, plan);
             check(graph);
             plan::Plan whole = plan_of({}, 8);
             whole.micro_batch = 4;
-            expect_equal_work(graph, build(model, whole));
+            expect_equal_work(graph, build_plan(model, whole));
         }
 }
 
@@ -178,11 +167,11 @@ TEST(SplitPlans, context_parallel_passes_the_check_and_has_equal_work) {
             plan::Plan plan = plan_of({.tp = 2, .cp = 2, .dp = 2});
             plan.split.context = context;
             const model::Model model = gpt(2, true, rotary);
-            const StepGraph graph = build(model, plan);
+            const StepGraph graph = build_plan(model, plan);
             check(graph);
             plan::Plan whole = plan_of({});
             whole.micro_batch = 4;
-            expect_equal_work(graph, build(model, whole));
+            expect_equal_work(graph, build_plan(model, whole));
         }
 }
 
@@ -196,8 +185,8 @@ TEST(SplitPlans, zero_shards_pass_the_check) {
                 plan.split.zero_keep = keep;
                 plan.split.overlap_parameter_gather = keep;
                 SCOPED_TRACE(zero);
-                check(build(model, plan));
-                check(build(model, plan, {}, Precision::bf16));
+                check(build_plan(model, plan));
+                check(build_plan(model, plan, {}, Precision::bf16));
             }
 }
 
@@ -209,7 +198,7 @@ TEST(SplitPlans, recomputation_passes_the_check_and_needs_less_memory) {
     for (const plan::Recompute recompute : {plan::Recompute::none, plan::Recompute::selective, plan::Recompute::full}) {
         plan::Plan plan = plan_of({.pp = 2}, 4);
         plan.split.recompute = recompute;
-        const StepGraph graph = build(model, plan, framework);
+        const StepGraph graph = build_plan(model, plan, framework);
         check(graph);
         activations[recompute] = measure_memory(graph, graph.classes[0]).peak.activations.value;
     }
@@ -253,12 +242,13 @@ TEST(SplitPlans, hundreds_of_random_plans_pass_the_check) {
             plan::check_plan(plan, model);
         } catch (const InputError&) { continue; }
         SCOPED_TRACE(description(plan));
-        const StepGraph graph = build(model, plan, framework, one_of({0, 1}) == 1 ? Precision::bf16 : Precision::fp32);
+        const StepGraph graph =
+            build_plan(model, plan, framework, one_of({0, 1}) == 1 ? Precision::bf16 : Precision::fp32);
         ASSERT_NO_THROW(check(graph));
         if (plan.mesh.ranks() <= 16) expect_covered_equally(graph, model);
         plan::Plan whole = plan_of({}, plan.accumulation);
         whole.micro_batch = plan.micro_batch * plan.mesh.replicas();
-        expect_equal_work(graph, build(model, whole, framework));
+        expect_equal_work(graph, build_plan(model, whole, framework));
         ++built;
     }
     EXPECT_EQ(built, 300) << "of " << tried;
