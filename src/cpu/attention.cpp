@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "base/error.hpp"
-#include "cpu/global_place.hpp"
 #include "cpu/onednn.hpp"
+#include "step/global_place.hpp"
 
 namespace lockstep::cpu {
 namespace {
@@ -32,8 +32,8 @@ AttentionGeometry::AttentionGeometry(const step::Attention& a, const Operand& co
     expect_shapes(op, context, keys);
     key_count = keys.shape[0];
     key_runs_ = keys.runs[0];
-    queries_ = global_indices(context.runs[0]);
-    samples_ = global_indices(context.runs[1]);
+    queries_ = step::global_indices(context.runs[0]);
+    samples_ = step::global_indices(context.runs[1]);
     // The last dimensions are [heads, head_dim], or both as one.
     const std::int64_t unit = context.shape.rank() == 3 ? op.head_dim : 1;
     for (const step::IndexRun& run : context.runs[2])
@@ -41,7 +41,7 @@ AttentionGeometry::AttentionGeometry(const step::Attention& a, const Operand& co
     all_samples_ = context.global[1];
     all_heads_ = context.global[2] / unit;
     all_keys_ = context.global[0];
-    const std::vector<std::int64_t> key_positions = global_indices(key_runs_);
+    const std::vector<std::int64_t> key_positions = step::global_indices(key_runs_);
     if (!std::is_sorted(key_positions.begin(), key_positions.end()))
         throw LogicError("attention to keys that do not follow the order of the sequence");
     for (const std::int64_t q : queries_)

@@ -1,9 +1,9 @@
 #include "cpu/benchmark_kernels.hpp"
 
-#include "cpu/global_place.hpp"
 #include "cpu/isa.hpp"
 #include "cpu/kernels.hpp"
 #include "cpu/onednn.hpp"
+#include "step/global_place.hpp"
 
 namespace lockstep::cpu {
 namespace {
@@ -52,7 +52,7 @@ BenchmarkKernel finish(BenchmarkKernel made, Flops flops, Bytes bytes) {
 Operand operand(Shape shape, DType dtype = DType::fp32, Order order = Order::row_major) {
     Operand o;
     o.global = shape;
-    o.runs = whole_runs(shape);
+    o.runs = step::whole_runs(shape);
     o.shape = std::move(shape);
     o.dtype = dtype;
     o.order = order;

@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "cpu/dispatch.hpp"
-#include "cpu/global_place.hpp"
 #include "cpu/kernels.hpp"
 #include "cpu/loop.hpp"
+#include "step/global_place.hpp"
 
 namespace lockstep::cpu {
 namespace {
@@ -65,7 +65,7 @@ std::unique_ptr<Kernel> make_column_sum(const step::ColumnSum& op, const Operand
 std::unique_ptr<Kernel> make_position_sum(const step::PositionSum& op, const Operands& o) {
     expect_slots(o, 1, 1, "position_sum");
     std::vector<std::int64_t> local(static_cast<std::size_t>(op.positions), -1);
-    const std::vector<std::int64_t> positions = positions_of_rows(o.in[0], op.seq * op.batch, op.batch);
+    const std::vector<std::int64_t> positions = step::positions_of_rows(o.in[0], op.seq * op.batch, op.batch);
     for (std::size_t i = 0; i < positions.size(); ++i) {
         if (positions[i] >= op.positions)
             throw LogicError(fmt::format("position {} in a table of {} positions", positions[i], op.positions));

@@ -58,20 +58,6 @@ BoundCollective bind_collective(const step::StepGraph& graph, const step::Op& op
     return bound;
 }
 
-/// Rank of a peer in the communicator of this op.
-int peer_rank(const step::StepGraph& graph, int rank, step::CommunicatorId communicator, const step::Peer& peer) {
-    plan::Coordinates there = graph.mesh.coordinates(rank);
-    const int extent = graph.mesh.extent(peer.axis);
-    int at = there[peer.axis] + peer.offset;
-    if (peer.wraps) at = (at % extent + extent) % extent;
-    if (at < 0 || at >= extent) throw LogicError(fmt::format("rank {} has no neighbour at {:+}", rank, peer.offset));
-    there[peer.axis] = at;
-    const std::vector<int> group = step::members(graph.mesh, graph.communicators[communicator.index()], rank);
-    const auto found = std::find(group.begin(), group.end(), graph.mesh.rank(there));
-    if (found == group.end()) throw LogicError(fmt::format("rank {} sends outside its communicator", rank));
-    return static_cast<int>(found - group.begin());
-}
-
 BoundMessages bind_messages(const step::StepGraph& graph, int rank, const step::Op& op, const step::P2PGroup& group,
                             const Operands& operands) {
     if (operands.in.size() != group.sends.size() || operands.out.size() != group.receives.size())
@@ -81,10 +67,11 @@ BoundMessages bind_messages(const step::StepGraph& graph, int rank, const step::
     BoundMessages bound;
     for (std::size_t i = 0; i < group.sends.size(); ++i)
         bound.sends.push_back({bytes_of(operands.in[i]),
-                               peer_rank(graph, rank, group.communicator, group.sends[i].peer), group.sends[i].tag});
+                               step::peer_member(graph, rank, group.communicator, group.sends[i].peer),
+                               group.sends[i].tag});
     for (std::size_t i = 0; i < group.receives.size(); ++i)
         bound.receives.push_back({bytes_of(operands.out[i]),
-                                  peer_rank(graph, rank, group.communicator, group.receives[i].peer),
+                                  step::peer_member(graph, rank, group.communicator, group.receives[i].peer),
                                   group.receives[i].tag});
     return bound;
 }

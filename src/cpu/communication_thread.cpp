@@ -32,9 +32,9 @@ CommunicationThread::CommunicationThread(RunState& state, const step::StepGraph&
                                          const TensorMemory& memory,
                                          const std::vector<std::unique_ptr<world::World>>& worlds)
     : state_(state), bound_(state.schedule().ops.size()) {
-    const Schedule& schedule = state.schedule();
+    const step::Schedule& schedule = state.schedule();
     for (std::size_t lane = 0; lane < schedule.lanes.size(); ++lane) {
-        if (schedule.lanes[lane].runner != Lane::Runner::communication_thread) continue;
+        if (runs_on_compute_thread(schedule.lanes[lane])) continue;
         if (schedule.lanes[lane].ops.empty()) continue;
         for (const std::int32_t position : schedule.lanes[lane].ops) {
             const step::OpInstance& instance = schedule.ops[position].instance;

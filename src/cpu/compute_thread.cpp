@@ -23,7 +23,7 @@ public:
     explicit Lanes(const RunState& state) : state_(state) {
         const auto& lanes = state.schedule().lanes;
         for (std::size_t i = 0; i < lanes.size(); ++i)
-            if (lanes[i].runner == Lane::Runner::compute_thread && !lanes[i].ops.empty())
+            if (runs_on_compute_thread(lanes[i]) && !lanes[i].ops.empty())
                 mine_.push_back(static_cast<std::int32_t>(i));
     }
     /// False when none is ready.

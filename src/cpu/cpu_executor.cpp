@@ -32,20 +32,11 @@ Worlds split_worlds(const step::StepGraph& graph, world::World& world) {
     return worlds;
 }
 
-/// The last op that writes the loss, by position; -1: none.
-std::int32_t last_writer(const Schedule& schedule, step::TensorId tensor) {
-    std::int32_t last = -1;
-    for (std::size_t i = 0; i < schedule.ops.size(); ++i)
-        for (const step::Write& write : schedule.ops[i].instance.op->out)
-            if (write.tensor == tensor) last = static_cast<std::int32_t>(i);
-    return last;
-}
-
-ComputeSettings settings_of(const step::StepGraph& graph, const Schedule& schedule, const TensorMemory& memory,
+ComputeSettings settings_of(const step::StepGraph& graph, const step::Schedule& schedule, const TensorMemory& memory,
                             int threads) {
     ComputeSettings settings{threads, graph.seed, -1, nullptr};
     if (!graph.loss.is_valid()) return settings;
-    settings.loss_position = last_writer(schedule, graph.loss);
+    settings.loss_position = step::last_writer(schedule, graph.loss);
     if (settings.loss_position >= 0) settings.loss = reinterpret_cast<const float*>(memory.address(graph.loss, 0));
     return settings;
 }
@@ -83,7 +74,7 @@ struct CpuExecutor::Prepared {
         : graph(g),
           worlds(split_worlds(g, world)),
           memory(g, world.rank()),
-          state(make_schedule(g, g.rank_class(world.rank()).program), options.epoch),
+          state(step::make_schedule(g, g.rank_class(world.rank()).program), options.epoch),
           has_loss(settings_of(g, state.schedule(), memory, options.threads).loss != nullptr),
           compute(state, memory, settings_of(g, state.schedule(), memory, options.threads)),
           communication(state, g, world.rank(), memory, worlds) {}

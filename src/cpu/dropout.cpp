@@ -1,9 +1,9 @@
 // Dropout whose draws depend on the seed, the step and the place of an element in the global tensor alone.
 #include "base/random.hpp"
 #include "cpu/dispatch.hpp"
-#include "cpu/global_place.hpp"
 #include "cpu/kernels.hpp"
 #include "cpu/loop.hpp"
+#include "step/global_place.hpp"
 
 namespace lockstep::cpu {
 namespace {
@@ -46,7 +46,7 @@ struct Buffers {
 
 template <class T>
 void drop(const Buffers<T>& to, std::int64_t n, const Draw& draw, const RowMajorIndex& index,
-          const GlobalPlace& place) {
+          const step::GlobalPlace& place) {
     const float factor = 1.0F / (1.0F - draw.probability);
     const auto element = [=](std::int64_t i, std::int64_t counter) {
         const bool keep = draw.keeps(counter);
@@ -85,7 +85,7 @@ std::unique_ptr<Kernel> make_dropout(const step::Dropout& op, const Operands& o,
             });
         const RowMajorIndex index(o.out[0]);
         return make_function_kernel([=, n = op.count, stream = op.stream, seed = setup.seed,
-                                     place = GlobalPlace(o.out[0]),
+                                     place = step::GlobalPlace(o.out[0]),
                                      mask = pointer<std::uint8_t>(o.out[1])](const Moment& moment) {
             const Draw draw{seed, probability, stream + static_cast<std::uint64_t>(moment.step),
                             static_cast<std::uint64_t>(moment.micro_batch * place.elements())};

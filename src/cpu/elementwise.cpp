@@ -7,9 +7,9 @@
 
 #include "cpu/dispatch.hpp"
 #include "cpu/fast_math.hpp"
-#include "cpu/global_place.hpp"
 #include "cpu/kernels.hpp"
 #include "cpu/loop.hpp"
+#include "step/global_place.hpp"
 
 namespace lockstep::cpu {
 namespace {
@@ -115,7 +115,7 @@ std::unique_ptr<Kernel> make_add_rows(const step::Elementwise& op, const Operand
 
 std::unique_ptr<Kernel> make_add_positions(const step::Elementwise& op, const Operands& o) {
     expect_slots(o, 2, 1, "add_positions");
-    std::vector<std::int64_t> positions = positions_of_rows(o.in[0], op.count / op.width, op.batch);
+    std::vector<std::int64_t> positions = step::positions_of_rows(o.in[0], op.count / op.width, op.batch);
     for (const std::int64_t p : positions)
         if (p >= op.positions) throw LogicError(fmt::format("position {} in a table of {} positions", p, op.positions));
     return make_add_rows(op, o, op.batch, std::move(positions));

@@ -6,8 +6,8 @@
 #include "base/random.hpp"
 #include "cpu/dispatch.hpp"
 #include "cpu/element_order.hpp"
-#include "cpu/global_place.hpp"
 #include "cpu/loop.hpp"
+#include "step/global_place.hpp"
 
 namespace lockstep::cpu {
 namespace {
@@ -34,7 +34,7 @@ struct FirstValue {
 
 template <class T, class Value>
 void fill(const Operand& o, std::int32_t slot, const Value& value) {
-    const GlobalPlace place(o);
+    const step::GlobalPlace place(o);
     const std::int64_t before = slot * place.elements();
     T* const data = pointer<T>(o);
     parallel_slices(o.elements(), element_grain, [&](std::int64_t begin, std::int64_t end) {
@@ -52,7 +52,8 @@ bool is_parameter_in(const step::Tensor& tensor, step::TensorId flat) {
 
 /// Elements [begin, end) of a view, written from `to` on.
 template <class T>
-void fill_from_view(const GlobalPlace& view, const FirstValue& value, std::int64_t begin, std::int64_t end, T* to) {
+void fill_from_view(const step::GlobalPlace& view, const FirstValue& value, std::int64_t begin, std::int64_t end,
+                    T* to) {
     parallel_slices(end - begin, element_grain, [&](std::int64_t first, std::int64_t last) {
         view.for_stretches(begin + first, begin + last, [&](std::int64_t local, std::int64_t global, std::int64_t n) {
             for (std::int64_t i = 0; i < n; ++i) to[local - begin + i] = store<T>(value(global + i));
@@ -84,7 +85,7 @@ void write_part_of_views(const step::StepGraph& graph, int rank, step::TensorId 
         for (const step::Tensor& tensor : graph.tensors) {
             if (!is_parameter_in(tensor, flat)) continue;
             const std::int64_t first = tensor.view->first_element, last = first + tensor.elements();
-            const GlobalPlace place(place_operand(tensor, graph.mesh, rank));
+            const step::GlobalPlace place(step::place_of(tensor, graph.mesh, rank));
             for (const step::IndexRun& run : target.runs[0]) {
                 const std::int64_t begin = std::max(first, run.global), end = std::min(last, run.global + run.count);
                 if (begin < end)

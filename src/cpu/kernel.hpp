@@ -8,8 +8,8 @@
 
 #include "base/dtype.hpp"
 #include "base/shape.hpp"
+#include "step/global_place.hpp"
 #include "step/op.hpp"
-#include "step/tensor.hpp"
 
 namespace lockstep::cpu {
 
@@ -22,18 +22,12 @@ enum class Order {
 };
 
 /// Where an operand is and what it holds.
-struct Operand {
+struct Operand : step::Place {
     void* data = nullptr;
     DType dtype = DType::fp32;
-    Shape shape;
     Order order = Order::row_major;
     std::int32_t tensor = -1;  ///< id in the graph, for packed orders
-    /// Its place in the whole tensor of all ranks: the whole's shape, and which indices along each dimension are here.
-    /// What travels around a ring has those of where it comes from.
-    Shape global;
-    std::vector<std::vector<step::IndexRun>> runs;
 
-    std::int64_t elements() const { return shape.elements(); }
     std::int64_t bytes() const { return elements() * static_cast<std::int64_t>(size_of(dtype).value); }
 };
 struct Output : Operand {

@@ -5,6 +5,8 @@
 
 #include "cpu/kernels.hpp"
 #include "cpu/onednn.hpp"
+#include "cpu/run_state.hpp"
+#include "step/storage.hpp"
 
 namespace lockstep::cpu {
 namespace {
@@ -16,17 +18,17 @@ bool is_convolution(const step::Op& op) {
 
 }  // namespace
 
-KernelTable::KernelTable(const Schedule& schedule, const TensorMemory& memory, std::uint64_t seed)
+KernelTable::KernelTable(const step::Schedule& schedule, const TensorMemory& memory, std::uint64_t seed)
     : library_(std::make_unique<OneDnn>()), by_position_(schedule.ops.size(), nullptr) {
     const KernelSetup setup{*library_, seed};
     std::map<std::pair<std::int32_t, std::int32_t>, Kernel*> made;  // by op and the micro-batch it is tied to
     // Convolutions come first: they choose the order of packed weights, which reorders must know.
     for (const bool wants_convolution : {true, false})
         for (std::size_t i = 0; i < schedule.ops.size(); ++i) {
-            const ScheduledOp& op = schedule.ops[i];
-            if (schedule.lanes[static_cast<std::size_t>(op.lane)].runner != Lane::Runner::compute_thread) continue;
+            const step::ScheduledOp& op = schedule.ops[i];
+            if (!runs_on_compute_thread(schedule.lanes[static_cast<std::size_t>(op.lane)])) continue;
             if (is_convolution(*op.instance.op) != wants_convolution) continue;
-            const bool moves = memory.moves_with_micro_batch(*op.instance.op);
+            const bool moves = step::moves_with_micro_batch(memory.graph(), *op.instance.op);
             Kernel*& kernel = made[{op.instance.number, moves ? op.instance.micro_batch : -1}];
             if (kernel == nullptr) {
                 kernels_.push_back(make_kernel(*op.instance.op, memory.operands(op.instance), setup));

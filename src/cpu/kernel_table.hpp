@@ -7,8 +7,8 @@
 
 #include "cpu/arena.hpp"
 #include "cpu/kernel.hpp"
-#include "cpu/schedule.hpp"
 #include "cpu/tensor_memory.hpp"
+#include "step/schedule.hpp"
 
 namespace lockstep::cpu {
 
@@ -18,7 +18,7 @@ class OneDnn;
 /// it on one thread.
 class KernelTable {
 public:
-    KernelTable(const Schedule& schedule, const TensorMemory& memory, std::uint64_t seed);
+    KernelTable(const step::Schedule& schedule, const TensorMemory& memory, std::uint64_t seed);
     ~KernelTable();
     KernelTable(const KernelTable&) = delete;
     KernelTable& operator=(const KernelTable&) = delete;

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "cpu/dispatch.hpp"
-#include "cpu/global_place.hpp"
 #include "cpu/kernels.hpp"
 #include "cpu/loop.hpp"
+#include "step/global_place.hpp"
 
 namespace lockstep::cpu {
 namespace {
@@ -49,7 +49,7 @@ std::unique_ptr<Kernel> make_rotary(const step::Elementwise& op, const Operands&
     if (width != groups * (turned + 1) * 2 * half)
         throw LogicError(fmt::format("rows of {} elements do not hold {} groups of {} heads of {} elements", width,
                                      groups, turned + 1, 2 * half));
-    const std::vector<std::int64_t> positions = positions_of_rows(o.in[0], rows, batch);
+    const std::vector<std::int64_t> positions = step::positions_of_rows(o.in[0], rows, batch);
     const std::int64_t local_positions = std::ssize(positions);
     const float direction = op.kind == step::Elementwise::Kind::rotary ? 1.0F : -1.0F;  // the inverse is the transpose
     return with_type(o.out[0].dtype, [&](auto type) -> std::unique_ptr<Kernel> {

@@ -7,8 +7,8 @@
 
 #include "base/random.hpp"
 #include "cpu/dispatch.hpp"
-#include "cpu/global_place.hpp"
 #include "cpu/kernels.hpp"
+#include "step/global_place.hpp"
 #include "step/routing.hpp"
 
 namespace lockstep::cpu {
@@ -22,8 +22,8 @@ public:
           seed_(seed),
           token_rows_(pointer<std::int32_t>(o.out[0])),
           row_tokens_(pointer<std::int32_t>(o.out[1])),
-          positions_(global_indices(o.out[0].runs[0])),
-          samples_(global_indices(o.out[0].runs[1])),
+          positions_(step::global_indices(o.out[0].runs[0])),
+          samples_(step::global_indices(o.out[0].runs[1])),
           global_positions_(o.out[0].global[0]),
           global_batch_(o.out[0].global[1]),
           order_(static_cast<std::size_t>(op.experts)),

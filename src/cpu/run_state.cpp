@@ -8,7 +8,7 @@
 
 namespace lockstep::cpu {
 
-RunState::RunState(Schedule schedule, Nanoseconds epoch)
+RunState::RunState(step::Schedule schedule, Nanoseconds epoch)
     : schedule_(std::move(schedule)), epoch_(epoch), progress_(new LaneProgress[schedule_.lanes.size()]) {
     for (StepSlot& s : slots_) {
         s.spans.resize(schedule_.ops.size());
@@ -44,7 +44,7 @@ bool RunState::is_ready(std::int32_t lane, const Head& head) const {
     (void)lane;
     if (head.step >= enqueued_.load(std::memory_order_acquire)) return false;
     const auto& waits = schedule_.ops[head.position].needs(head.step).waits;
-    return std::all_of(waits.begin(), waits.end(), [&](const Wait& wait) {
+    return std::all_of(waits.begin(), waits.end(), [&](const step::Wait& wait) {
         const std::int64_t done = progress_[wait.lane].completed.load(std::memory_order_acquire);
         return done >= head.step * ops_of(wait.lane) + wait.count;
     });
@@ -53,7 +53,7 @@ bool RunState::is_ready(std::int32_t lane, const Head& head) const {
 void RunState::begin_op(std::int32_t lane, const Head& head, Nanoseconds start) {
     step::Span& span = slot(head.step).spans[head.position];
     Nanoseconds ready = slot(head.step).enqueued;
-    for (const Source& source : schedule_.ops[head.position].needs(head.step).sources)
+    for (const step::Source& source : schedule_.ops[head.position].needs(head.step).sources)
         ready = std::max(ready, slot(head.step - source.steps_back).spans[source.position].end);
     span.ready = ready;
     span.start = start;

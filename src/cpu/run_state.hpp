@@ -9,18 +9,23 @@
 #include <mutex>
 #include <vector>
 
-#include "cpu/schedule.hpp"
+#include "step/schedule.hpp"
 #include "step/span.hpp"
 
 namespace lockstep::cpu {
+
+/// Compute and copy streams go to the compute thread, communication and input to the other.
+inline bool runs_on_compute_thread(const step::ScheduledLane& lane) {
+    return lane.kind == step::Stream::Lane::compute || lane.kind == step::Stream::Lane::copy;
+}
 
 /// Progress of all lanes and the times of the last three steps. Each lane has one thread that completes its ops; what a
 /// thread wrote before complete() is seen by those that see the lane's new count.
 class RunState {
 public:
-    RunState(Schedule schedule, Nanoseconds epoch);
+    RunState(step::Schedule schedule, Nanoseconds epoch);
 
-    const Schedule& schedule() const { return schedule_; }
+    const step::Schedule& schedule() const { return schedule_; }
     Nanoseconds now() const;  ///< since the epoch
 
     // ---- by the driver
@@ -75,7 +80,7 @@ private:
     bool is_complete(std::int64_t step) const;
     void wake() const;
 
-    Schedule schedule_;
+    step::Schedule schedule_;
     Nanoseconds epoch_;
     std::unique_ptr<LaneProgress[]> progress_;
     std::array<StepSlot, kept_steps> slots_;

@@ -25,17 +25,14 @@ public:
     Operands operands(const step::OpInstance& op) const;
     /// Of this micro-batch's copy; of a ring view, of the part that this rank has.
     std::byte* address(step::TensorId id, std::int32_t micro_batch) const;
-    /// True when the op's operands are at other addresses in other micro-batches.
-    bool moves_with_micro_batch(const step::Op& op) const;
     /// Row-major values as floats; of the last micro-batch. Throws RuntimeError for tensors this rank doesn't keep.
     std::vector<float> read(step::TensorId id) const;
 
+    const step::StepGraph& graph() const { return graph_; }
     const step::MemoryPlan& plan() const { return plan_; }
     std::int64_t arena_bytes() const { return arena_.bytes(); }
 
 private:
-    const step::Tensor& root(step::TensorId id) const;
-
     const step::StepGraph& graph_;
     int rank_;
     step::MemoryPlan plan_;

@@ -20,6 +20,19 @@ std::vector<int> members(const plan::Mesh& mesh, const Communicator& communicato
     return all;
 }
 
+int peer_member(const StepGraph& graph, int rank, CommunicatorId communicator, const Peer& peer) {
+    plan::Coordinates there = graph.mesh.coordinates(rank);
+    const int extent = graph.mesh.extent(peer.axis);
+    int at = there[peer.axis] + peer.offset;
+    if (peer.wraps) at = (at % extent + extent) % extent;
+    if (at < 0 || at >= extent) throw LogicError(fmt::format("rank {} has no neighbour at {:+}", rank, peer.offset));
+    there[peer.axis] = at;
+    const std::vector<int> group = members(graph.mesh, graph.communicators[communicator.index()], rank);
+    const auto found = std::find(group.begin(), group.end(), graph.mesh.rank(there));
+    if (found == group.end()) throw LogicError(fmt::format("rank {} sends outside its communicator", rank));
+    return static_cast<int>(found - group.begin());
+}
+
 std::int32_t StepGraph::op_count() const {
     if (blocks.empty()) return 0;
     return blocks.back().first_op + static_cast<std::int32_t>(blocks.back().ops.size());

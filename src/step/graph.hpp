@@ -84,6 +84,9 @@ struct StepGraph {
     const Op& op(std::int32_t number) const;  ///< by number among the ops of all blocks
 };
 
+/// Place of a peer in `rank`'s communicator. Throws LogicError for one that is outside of it.
+int peer_member(const StepGraph& graph, int rank, CommunicatorId communicator, const Peer& peer);
+
 /// One op as a rank issues it.
 struct OpInstance {
     const Op* op = nullptr;

@@ -11,9 +11,9 @@
 #include "base/random.hpp"
 #include "cpu/bf16.hpp"
 #include "cpu/element_order.hpp"
-#include "cpu/global_place.hpp"
 #include "cpu/kernels.hpp"
 #include "cpu/onednn.hpp"
+#include "step/global_place.hpp"
 
 namespace lockstep::cpu::testing {
 
@@ -31,7 +31,9 @@ inline Operand part(Shape local, std::vector<step::Shard> shards, const plan::Me
     step::Tensor tensor;
     tensor.shape = std::move(local);
     tensor.shards = std::move(shards);
-    return place_operand(tensor, mesh, rank);
+    Operand o;
+    static_cast<step::Place&>(o) = step::place_of(tensor, mesh, rank);
+    return o;
 }
 /// Row-major index in the whole tensor of a part's element, dimension by dimension.
 inline std::int64_t index_in_whole(const Operand& part, std::int64_t element) {
@@ -62,7 +64,7 @@ public:
         operand.dtype = dtype;
         operand.order = order;
         operand.global = operand.shape;
-        operand.runs = whole_runs(operand.shape);
+        operand.runs = step::whole_runs(operand.shape);
         bytes_.resize(static_cast<std::size_t>(operand.bytes()) + 64);
         const auto address = reinterpret_cast<std::uintptr_t>(bytes_.data());
         operand.data = bytes_.data() + (64 - address % 64) % 64;

@@ -1,5 +1,5 @@
-// Which thread runs which op when: the streams of a graph as lanes, and what each op waits for, found before the run so
-// that steps allocate nothing.
+// When a real executor may run which op: the streams of a graph as lanes, and what each op waits for, found before the
+// run so that steps allocate nothing.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 #include "step/graph.hpp"
 
-namespace lockstep::cpu {
+namespace lockstep::step {
 
 /// An op may start when lane `lane` has completed `step * ops of the lane + count` ops (count is 0 or less when the op
 /// waits for the step before).
@@ -26,7 +26,7 @@ struct Needs {
 };
 
 struct ScheduledOp {
-    step::OpInstance instance;
+    OpInstance instance;
     std::int32_t lane = 0;           ///< also the stream's number
     std::int32_t place_in_lane = 0;  ///< among the lane's ops of one step
     bool is_awaited = false;         ///< by another lane
@@ -34,18 +34,19 @@ struct ScheduledOp {
     const Needs& needs(std::int64_t step) const { return step == 0 ? first : steady; }
 };
 
-struct Lane {
-    enum class Runner { compute_thread, communication_thread } runner = Runner::compute_thread;
+struct ScheduledLane {
+    Stream::Lane kind = Stream::Lane::compute;
     std::vector<std::int32_t> ops;  ///< positions in issue order
 };
 
 struct Schedule {
-    std::vector<ScheduledOp> ops;  ///< one step, in issue order
-    std::vector<Lane> lanes;       ///< by stream
+    std::vector<ScheduledOp> ops;      ///< one step, in issue order
+    std::vector<ScheduledLane> lanes;  ///< by stream
 };
 
-/// Compute and copy streams go to the compute thread, communication and input to the other. Throws LogicError when the
-/// dependencies of steps 1 and 2 differ.
-Schedule make_schedule(const step::StepGraph& graph, const step::Program& program);
+/// Throws LogicError when the dependencies of steps 1 and 2 differ.
+Schedule make_schedule(const StepGraph& graph, const Program& program);
+/// The last op that writes the tensor, by position; -1: none.
+std::int32_t last_writer(const Schedule& schedule, TensorId tensor);
 
-}  // namespace lockstep::cpu
+}  // namespace lockstep::step

@@ -1,4 +1,4 @@
-#include "cpu/schedule.hpp"
+#include "step/schedule.hpp"
 
 #include <fmt/format.h>
 
@@ -7,20 +7,14 @@
 #include "base/error.hpp"
 #include "step/dependencies.hpp"
 
-namespace lockstep::cpu {
+namespace lockstep::step {
 namespace {
-
-Lane::Runner runner_of(step::Stream::Lane lane) {
-    using Lanes = step::Stream::Lane;
-    const bool is_elsewhere = lane == Lanes::communication || lane == Lanes::input;
-    return is_elsewhere ? Lane::Runner::communication_thread : Lane::Runner::compute_thread;
-}
 
 class Scheduler {
 public:
-    Scheduler(const step::StepGraph& graph, const step::Program& program) : tracker_(graph) {
-        for (const step::Stream& stream : graph.streams) schedule_.lanes.push_back({runner_of(stream.lane), {}});
-        step::for_each_op(graph, program, [&](const step::OpInstance& instance) { add(instance); });
+    Scheduler(const StepGraph& graph, const Program& program) : tracker_(graph) {
+        for (const Stream& stream : graph.streams) schedule_.lanes.push_back({stream.lane, {}});
+        for_each_op(graph, program, [&](const OpInstance& instance) { add(instance); });
     }
     Schedule finish() {
         for (ScheduledOp& op : schedule_.ops) op.first = needs_of(op, 0);
@@ -35,11 +29,11 @@ public:
     }
 
 private:
-    void add(const step::OpInstance& instance) {
+    void add(const OpInstance& instance) {
         ScheduledOp op;
         op.instance = instance;
         op.lane = instance.op->stream.value;
-        Lane& lane = schedule_.lanes[static_cast<std::size_t>(op.lane)];
+        ScheduledLane& lane = schedule_.lanes[static_cast<std::size_t>(op.lane)];
         op.place_in_lane = static_cast<std::int32_t>(lane.ops.size());
         lane.ops.push_back(static_cast<std::int32_t>(schedule_.ops.size()));
         schedule_.ops.push_back(std::move(op));
@@ -54,7 +48,7 @@ private:
             add_source(earlier, step, needs);
         // The host does not issue past an op it waits for.
         if (host_sync_ >= 0) add_source(host_sync_, step, needs);
-        if (std::holds_alternative<step::HostSync>(op.instance.op->kind)) host_sync_ = step * count() + position;
+        if (std::holds_alternative<HostSync>(op.instance.op->kind)) host_sync_ = step * count() + position;
         std::erase_if(needs.waits, [&](const Wait& wait) { return wait.lane == op.lane; });
         return needs;
     }
@@ -83,15 +77,21 @@ private:
                 throw LogicError(fmt::format("op {} depends on a step before the last", op.instance.op->name));
     }
 
-    step::DependencyTracker tracker_;
+    DependencyTracker tracker_;
     Schedule schedule_;
     std::int64_t host_sync_ = -1;
 };
 
 }  // namespace
 
-Schedule make_schedule(const step::StepGraph& graph, const step::Program& program) {
-    return Scheduler(graph, program).finish();
+Schedule make_schedule(const StepGraph& graph, const Program& program) { return Scheduler(graph, program).finish(); }
+
+std::int32_t last_writer(const Schedule& schedule, TensorId tensor) {
+    std::int32_t last = -1;
+    for (std::size_t i = 0; i < schedule.ops.size(); ++i)
+        for (const Write& write : schedule.ops[i].instance.op->out)
+            if (write.tensor == tensor) last = static_cast<std::int32_t>(i);
+    return last;
 }
 
-}  // namespace lockstep::cpu
+}  // namespace lockstep::step

@@ -1,0 +1,47 @@
+# cuDNN and NCCL beside the CUDA toolkit: in its folder, under CUDNN_ROOT and NCCL_ROOT (a module's or an own install),
+# where Debian's packages put them, or in the Python wheels nvidia-cudnn-cu* and nvidia-nccl-cu*.
+file(GLOB lockstep_wheels /usr/lib/python3*/site-packages/nvidia/* /usr/local/lib/python3*/*-packages/nvidia/*
+                          $ENV{HOME}/.local/lib/python3*/site-packages/nvidia/* $ENV{VIRTUAL_ENV}/lib/python3*/site-packages/nvidia/*
+                          $ENV{CONDA_PREFIX}/lib/python3*/site-packages/nvidia/*)
+set(lockstep_gpu_missing "")
+function(find_gpu_library name header library)
+  string(TOUPPER ${name} upper)
+  set(hints ${${upper}_ROOT} $ENV{${upper}_ROOT} $ENV{${upper}_HOME} ${CUDAToolkit_TARGET_DIR} ${CUDAToolkit_BIN_DIR}/.. ${lockstep_wheels})
+  find_path(${upper}_INCLUDE_DIR ${header} HINTS ${hints} ${CUDAToolkit_INCLUDE_DIRS} PATH_SUFFIXES include)
+  find_library(${upper}_LIBRARY NAMES ${library} HINTS ${hints} ${CUDAToolkit_LIBRARY_DIR} PATH_SUFFIXES lib lib64 lib/x64)
+  if(${upper}_INCLUDE_DIR AND ${upper}_LIBRARY)
+    add_library(gpu::${name} UNKNOWN IMPORTED GLOBAL)
+    set_target_properties(gpu::${name} PROPERTIES IMPORTED_LOCATION ${${upper}_LIBRARY} INTERFACE_INCLUDE_DIRECTORIES ${${upper}_INCLUDE_DIR})
+  else()
+    set(lockstep_gpu_missing "${lockstep_gpu_missing} ${name} (set ${upper}_ROOT)" PARENT_SCOPE)
+  endif()
+endfunction()
+# The wheels have no plain libcudnn.so.
+find_gpu_library(cudnn cudnn.h "cudnn;libcudnn.so.9")
+find_gpu_library(nccl nccl.h "nccl;libnccl.so.2")
+
+# Compute capabilities: those of the GPUs here, else all that this toolkit compiles for and that training uses.
+if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+  find_program(NVIDIA_SMI nvidia-smi)
+  set(lockstep_found "")
+  if(NVIDIA_SMI)
+    execute_process(COMMAND ${NVIDIA_SMI} --query-gpu=compute_cap --format=csv,noheader OUTPUT_VARIABLE lockstep_found ERROR_QUIET RESULT_VARIABLE lockstep_result)
+    if(lockstep_result EQUAL 0)
+      string(REGEX MATCHALL "[0-9]+\\.[0-9]+" lockstep_found "${lockstep_found}")
+      list(TRANSFORM lockstep_found REPLACE "\\." "")
+      list(REMOVE_DUPLICATES lockstep_found)
+    else()
+      set(lockstep_found "")
+    endif()
+  endif()
+  if(lockstep_found)
+    set(architectures ${lockstep_found})
+  elseif(CUDAToolkit_VERSION VERSION_GREATER_EQUAL 13.0)
+    set(architectures 75 80 86 89 90 100 120)   # 13 has no Volta
+  elseif(CUDAToolkit_VERSION VERSION_GREATER_EQUAL 12.8)
+    set(architectures 70 75 80 86 89 90 100 120)
+  else()
+    set(architectures 70 75 80 86 89 90)
+  endif()
+  set(CMAKE_CUDA_ARCHITECTURES ${architectures} CACHE STRING "Compute capabilities the GPU kernels are compiled for")
+endif()

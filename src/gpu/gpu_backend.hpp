@@ -1,0 +1,16 @@
+// The Backend of this module.
+#pragma once
+
+#include "gpu/backend.hpp"
+
+namespace lockstep::gpu {
+
+class GpuBackend final : public Backend {
+public:
+    std::vector<GpuFacts> devices() override;
+    std::unique_ptr<step::Executor> executor(world::World& world, const GpuOptions& options) override;
+    std::string versions() override;
+    std::map<std::string, std::string> provenance() override;
+};
+
+}  // namespace lockstep::gpu
