@@ -1,7 +1,8 @@
 // Launches own kernels whose bodies run on the device by its threads, and just as well on a host by one thread.
 //
-// Every own kernel takes one parameter, whose first member is its host twin: a function that runs the same body on the
-// host. Nothing on a GPU uses it; a test double of the CUDA runtime, which has no GPU, calls it instead of the kernel.
+// Every own kernel takes one parameter, which begins with a KernelHeader: a function that runs the same body on the
+// host, and the parameter's size. Nothing on a GPU uses it; a test double of the CUDA runtime, which has no GPU, calls
+// the function instead of the kernel.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -15,14 +16,16 @@
 
 namespace lockstep::gpu {
 
-/// Runs a kernel's body on the host; `parameter` points to the kernel's one parameter.
-using HostTwin = void (*)(const void* parameter);
+struct KernelHeader {
+    void (*host_twin)(const void* parameter);  ///< runs the kernel's body on the host
+    std::uint64_t bytes;                       ///< of the parameter, this header included
+};
 
 // ---- elements: body(i) for 0 <= i < count
 
 template <class Body>
 struct ElementsJob {
-    HostTwin twin;
+    KernelHeader header;
     std::int64_t count;
     Body body;
     static void on_host(const void* parameter) {
@@ -43,7 +46,7 @@ template <class Body>
 void launch_elements(std::int64_t count, const Body& body, cudaStream_t stream) {
     if (count <= 0) return;
     constexpr std::int64_t threads = 256, most_blocks = 1 << 16;
-    ElementsJob<Body> job{&ElementsJob<Body>::on_host, count, body};
+    ElementsJob<Body> job{{&ElementsJob<Body>::on_host, sizeof(ElementsJob<Body>)}, count, body};
     void* arguments[] = {&job};
     const auto blocks = static_cast<unsigned>(std::min((count + threads - 1) / threads, most_blocks));
     check_cuda(cudaLaunchKernel(reinterpret_cast<const void*>(&run_elements<Body>), dim3(blocks),
@@ -96,7 +99,7 @@ public:
 
 template <class Body>
 struct RowsJob {
-    HostTwin twin;
+    KernelHeader header;
     std::int64_t rows;
     Body body;
     static void on_host(const void* parameter) {
@@ -120,7 +123,7 @@ void launch_rows(std::int64_t rows, std::int64_t width, const Body& body, cudaSt
     constexpr std::int64_t most_blocks = 1 << 16;
     unsigned threads = 32;
     while (threads < 1024 && static_cast<std::int64_t>(threads) * 4 < width) threads *= 2;
-    RowsJob<Body> job{&RowsJob<Body>::on_host, rows, body};
+    RowsJob<Body> job{{&RowsJob<Body>::on_host, sizeof(RowsJob<Body>)}, rows, body};
     void* arguments[] = {&job};
     check_cuda(
         cudaLaunchKernel(reinterpret_cast<const void*>(&run_rows<Body>),
