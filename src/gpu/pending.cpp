@@ -10,6 +10,8 @@ namespace {
 
 std::vector<GpuFacts> GpuBackend::devices() { pending("devices"); }
 std::map<std::string, std::string> GpuBackend::provenance() { pending("provenance"); }
+int GpuBackend::choose_device(world::World&) { pending("choose_device"); }
+std::string GpuBackend::binding_warning(int) { pending("binding_warning"); }
 std::string GpuBackend::versions() { pending("versions"); }
 std::unique_ptr<step::Executor> GpuBackend::executor(world::World&, const GpuOptions&) { pending("executor"); }
 std::unique_ptr<Kernel> make_gemm(const step::Gemm&, MathType, const Operands&, const KernelSetup&) { pending("gemm"); }
