@@ -15,10 +15,10 @@ namespace lockstep::gpu {
 void check_blas(cublasStatus_t result, const char* call, std::source_location where = std::source_location::current());
 void check_dnn(cudnnStatus_t result, const char* call, std::source_location where = std::source_location::current());
 
+/// Made when it is first asked for: a step that needs no products needs no library for them.
 class BlasLt {
 public:
-    BlasLt();
-    cublasLtHandle_t handle() const { return handle_.get(); }
+    cublasLtHandle_t handle();
 
 private:
     struct Deleter {
@@ -27,12 +27,12 @@ private:
     std::unique_ptr<std::remove_pointer_t<cublasLtHandle_t>, Deleter> handle_;
 };
 
+/// Made when it is first asked for.
 class Dnn {
 public:
-    Dnn();
-    cudnnHandle_t handle() const { return handle_.get(); }
+    cudnnHandle_t handle();
     /// The handle, which from now on enqueues on `stream`.
-    cudnnHandle_t on(cudaStream_t stream) const;
+    cudnnHandle_t on(cudaStream_t stream);
 
 private:
     struct Deleter {
