@@ -12,14 +12,6 @@ std::vector<GpuFacts> GpuBackend::devices() { pending("devices"); }
 std::map<std::string, std::string> GpuBackend::provenance() { pending("provenance"); }
 std::string GpuBackend::versions() { pending("versions"); }
 std::unique_ptr<step::Executor> GpuBackend::executor(world::World&, const GpuOptions&) { pending("executor"); }
-std::unique_ptr<Kernel> make_gemm(const step::Gemm&, MathType, const Operands&, const KernelSetup&) { pending("gemm"); }
-std::unique_ptr<Kernel> make_convolution(const step::Convolution&, MathType, const Operands&, const KernelSetup&) {
-    pending("convolution");
-}
-std::unique_ptr<Kernel> make_batch_norm(const step::Norm&, const Operands&, const KernelSetup&) {
-    pending("batch_norm");
-}
-std::unique_ptr<Kernel> make_pool(const step::Pool&, const Operands&, const KernelSetup&) { pending("pool"); }
 std::unique_ptr<Kernel> make_attention(const step::Attention&, MathType, const Operands&, const KernelSetup&) {
     pending("attention");
 }
