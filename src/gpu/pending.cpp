@@ -27,8 +27,6 @@ std::unique_ptr<Kernel> make_first_token(const step::FirstToken&, const Operands
 std::unique_ptr<Kernel> make_softmax_loss(const step::SoftmaxLoss&, const Operands&) { pending("softmax_loss"); }
 std::unique_ptr<Kernel> make_dropout(const step::Dropout&, const Operands&, const KernelSetup&) { pending("dropout"); }
 std::unique_ptr<Kernel> make_optimizer(const step::OptimizerUpdate&, const Operands&) { pending("optimizer"); }
-std::unique_ptr<Kernel> make_copy(double, const Operands&) { pending("copy"); }
-std::unique_ptr<Kernel> make_fill(const step::Fill&, const Operands&) { pending("fill"); }
 std::unique_ptr<Kernel> make_block_transpose(const step::BlockTranspose&, const Operands&) {
     pending("block_transpose");
 }
