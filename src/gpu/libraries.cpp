@@ -31,20 +31,36 @@ void check_dnn(cudnnStatus_t result, const char* call, std::source_location wher
                                    cudnnGetErrorString(result), last, place_of(where)));
 }
 
-BlasLt::BlasLt() {
-    cublasLtHandle_t handle = nullptr;
-    check_blas(cublasLtCreate(&handle), "cublasLtCreate");
-    handle_.reset(handle);
+cublasLtHandle_t BlasLt::handle() {
+    if (handle_ == nullptr) {
+        cublasLtHandle_t handle = nullptr;
+        check_blas(cublasLtCreate(&handle), "cublasLtCreate");
+        handle_.reset(handle);
+    }
+    return handle_.get();
 }
 
-Dnn::Dnn() {
-    cudnnHandle_t handle = nullptr;
-    check_dnn(cudnnCreate(&handle), "cudnnCreate");
-    handle_.reset(handle);
+std::size_t BlasLt::most_workspace() {
+    if (most_workspace_ == 0) {
+        int device = 0, major = 0;
+        check_cuda(cudaGetDevice(&device), "cudaGetDevice");
+        check_cuda(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), "cudaDeviceGetAttribute");
+        most_workspace_ = std::size_t{major >= 9 ? 64U : 32U} << 20;
+    }
+    return most_workspace_;
 }
 
-cudnnHandle_t Dnn::on(cudaStream_t stream) const {
-    check_dnn(cudnnSetStream(handle_.get(), stream), "cudnnSetStream");
+cudnnHandle_t Dnn::handle() {
+    if (handle_ == nullptr) {
+        cudnnHandle_t handle = nullptr;
+        check_dnn(cudnnCreate(&handle), "cudnnCreate");
+        handle_.reset(handle);
+    }
+    return handle_.get();
+}
+
+cudnnHandle_t Dnn::on(cudaStream_t stream) {
+    check_dnn(cudnnSetStream(handle(), stream), "cudnnSetStream");
     return handle_.get();
 }
 
