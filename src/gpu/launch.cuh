@@ -1,8 +1,6 @@
 // Launches own kernels whose bodies run on the device by its threads, and just as well on a host by one thread.
 //
-// Every own kernel takes one parameter, which begins with a KernelHeader: a function that runs the same body on the
-// host, and the parameter's size. Nothing on a GPU uses it; a test double of the CUDA runtime, which has no GPU, calls
-// the function instead of the kernel.
+// Every own kernel takes one parameter, which begins with a KernelHeader.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -14,13 +12,9 @@
 
 #include "gpu/cuda_check.hpp"
 #include "gpu/group.cuh"
+#include "gpu/kernel_header.hpp"
 
 namespace lockstep::gpu {
-
-struct KernelHeader {
-    void (*host_twin)(const void* parameter);  ///< runs the kernel's body on the host
-    std::uint64_t bytes;                       ///< of the parameter, this header included
-};
 
 /// Enqueues `kernel`, whose one parameter is `job`.
 template <class Job>
