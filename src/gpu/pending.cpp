@@ -12,11 +12,6 @@ namespace {
 std::unique_ptr<step::Executor> GpuBackend::executor(world::World& world, const GpuOptions& options) {
     return std::make_unique<GpuExecutor>(world, options, devices().at(static_cast<std::size_t>(options.device)));
 }
-std::vector<GpuFacts> GpuBackend::devices() { pending("devices"); }
-std::map<std::string, std::string> GpuBackend::provenance() { pending("provenance"); }
-int GpuBackend::choose_device(world::World&) { pending("choose_device"); }
-std::string GpuBackend::binding_warning(int) { pending("binding_warning"); }
-std::string GpuBackend::versions() { pending("versions"); }
 std::unique_ptr<Kernel> make_gemm(const step::Gemm&, MathType, const Operands&, const KernelSetup&) { pending("gemm"); }
 std::unique_ptr<Kernel> make_convolution(const step::Convolution&, MathType, const Operands&, const KernelSetup&) {
     pending("convolution");

@@ -62,7 +62,7 @@ int peer_of(const gpu::nvml::Device* device, unsigned link) {
 
 using namespace lockstep::gpu_double;
 using lockstep::gpu::nvml::Clock, lockstep::gpu::nvml::Enable, lockstep::gpu::nvml::LinkPeer,
-    lockstep::gpu::nvml::PciInfo, lockstep::gpu::nvml::Sensor;
+    lockstep::gpu::nvml::Memory, lockstep::gpu::nvml::PciInfo, lockstep::gpu::nvml::Sensor;
 using DeviceHandle = lockstep::gpu::nvml::Device*;
 
 extern "C" {
@@ -99,8 +99,7 @@ Return nvmlSystemGetDriverVersion(char* text, unsigned length) {
 Return nvmlDeviceGetHandleByPciBusId_v2(const char* id, DeviceHandle* device) {
     return api("nvmlDeviceGetHandleByPciBusId_v2", [&] {
         std::string wanted = id;
-        std::transform(wanted.begin(), wanted.end(), wanted.begin(),
-                       [](unsigned char c) { return std::toupper(c); });
+        std::transform(wanted.begin(), wanted.end(), wanted.begin(), [](unsigned char c) { return std::toupper(c); });
         for (const Device& d : all_devices())
             if (wanted == pci_bus_id(d)) {
                 *device = reinterpret_cast<DeviceHandle>(static_cast<std::uintptr_t>(d.number) + 1);
@@ -140,6 +139,11 @@ Return nvmlDeviceGetCurrPcieLinkWidth(DeviceHandle device, unsigned* lanes) {
 Return nvmlDeviceGetMaxPcieLinkWidth(DeviceHandle device, unsigned* lanes) {
     return tell("nvmlDeviceGetMaxPcieLinkWidth", device, lanes, 16U);
 }
+// Of the whole machine's programs; here of none.
+Return nvmlDeviceGetMemoryInfo(DeviceHandle device, Memory* memory) {
+    const unsigned long long total = controls()->memory;
+    return tell("nvmlDeviceGetMemoryInfo", device, memory, Memory{total, total, 0});
+}
 Return nvmlDeviceGetMigMode(DeviceHandle device, unsigned* current, unsigned* pending) {
     *pending = controls()->mig ? 1 : 0;
     return tell("nvmlDeviceGetMigMode", device, current, controls()->mig ? 1U : 0U);
@@ -161,5 +165,4 @@ Return nvmlDeviceGetNvLinkRemotePciInfo_v2(DeviceHandle device, unsigned link, P
     std::memcpy(info.bus_id, id.c_str(), id.size() + 1);
     return tell("nvmlDeviceGetNvLinkRemotePciInfo_v2", device, pci, info);
 }
-
 }
