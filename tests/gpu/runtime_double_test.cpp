@@ -33,7 +33,7 @@ protected:
         EXPECT_EXIT(
             {
                 misuse();
-                std::exit(0);
+                std::exit(HasFailure() ? 1 : 0);  // seen from here as another status
             },
             ExitedWithCode(97), message);
     }
@@ -188,6 +188,20 @@ TEST_F(RuntimeMisuse, copies_outside_of_a_block_or_in_the_wrong_direction_are_fo
             cudaMemcpyAsync(host.data(), memory.get(), 16, cudaMemcpyDeviceToHost, stream.get());
         },
         "pageable memory");
+}
+
+TEST_F(RuntimeMisuse, results_are_not_read_before_the_work_that_makes_them_is_complete) {
+    expect(
+        [] {
+            const Stream stream = make_stream();
+            const DeviceMemory memory = allocate_device(4, "a test");
+            check(cudaLaunchHostFunc(
+                stream.get(), [](void*) { std::this_thread::sleep_for(std::chrono::milliseconds(100)); }, nullptr));
+            std::array<char, 4> host{};
+            EXPECT_EQ(cudaMemcpy(host.data(), memory.get(), 4, cudaMemcpyDeviceToHost), cudaErrorInvalidValue);
+            check(cudaStreamSynchronize(stream.get()));
+        },
+        "cudaMemcpy while work on another stream is unfinished");
 }
 
 TEST_F(RuntimeMisuse, freed_memory_is_not_freed_again_nor_touched) {

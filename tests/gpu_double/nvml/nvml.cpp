@@ -100,7 +100,8 @@ Return nvmlDeviceGetHandleByPciBusId_v2(const char* id, DeviceHandle* device) {
     return api("nvmlDeviceGetHandleByPciBusId_v2", [&] {
         std::string wanted = id;
         std::transform(wanted.begin(), wanted.end(), wanted.begin(), [](unsigned char c) { return std::toupper(c); });
-        for (const Device& d : all_devices())
+        const auto all = all_devices();
+        for (const Device& d : *all)
             if (wanted == pci_bus_id(d)) {
                 *device = reinterpret_cast<DeviceHandle>(static_cast<std::uintptr_t>(d.number) + 1);
                 return Return::success;
@@ -161,7 +162,7 @@ Return nvmlDeviceGetNvLinkRemotePciInfo_v2(DeviceHandle device, unsigned link, P
     const int peer = peer_of(device, link);
     if (peer < 0) return Return::not_supported;
     PciInfo info{};
-    const std::string id = "0000" + pci_bus_id(all_devices()[static_cast<std::size_t>(peer)]);
+    const std::string id = "0000" + pci_bus_id(all_devices()->at(static_cast<std::size_t>(peer)));
     std::memcpy(info.bus_id, id.c_str(), id.size() + 1);
     return tell("nvmlDeviceGetNvLinkRemotePciInfo_v2", device, pci, info);
 }
