@@ -114,7 +114,7 @@ done
 
 # --- 3. kernels beside the libraries called alone
 if [ -x "$bench" ] && limited 60 "$bench" --benchmark_format=json >"$out/bench.json" 2>"$out/bench.log"; then
-    row "GEMM over cuBLASLt alone (worst of the sweep)" "$(json "$out/bench.json" "'%.3f' % min(b['of_library'] for b in d['benchmarks'] if 'of_library' in b)")" ">= 0.97"
+    row "GEMM over cuBLASLt alone (worst of the sweep)" "$(json "$out/bench.json" "'%.3f' % (1 / max(b['ratio'] for b in d['benchmarks']))")" ">= 0.97"
 else
     row "GEMM over cuBLASLt alone" "not measured ($out/bench.log)" ">= 0.97"
 fi
