@@ -12,28 +12,10 @@ namespace {
 std::unique_ptr<step::Executor> GpuBackend::executor(world::World& world, const GpuOptions& options) {
     return std::make_unique<GpuExecutor>(world, options, devices().at(static_cast<std::size_t>(options.device)));
 }
-std::unique_ptr<Kernel> make_gemm(const step::Gemm&, MathType, const Operands&, const KernelSetup&) { pending("gemm"); }
-std::unique_ptr<Kernel> make_convolution(const step::Convolution&, MathType, const Operands&, const KernelSetup&) {
-    pending("convolution");
-}
-std::unique_ptr<Kernel> make_batch_norm(const step::Norm&, const Operands&, const KernelSetup&) {
-    pending("batch_norm");
-}
-std::unique_ptr<Kernel> make_pool(const step::Pool&, const Operands&, const KernelSetup&) { pending("pool"); }
 std::unique_ptr<Kernel> make_attention(const step::Attention&, MathType, const Operands&, const KernelSetup&) {
     pending("attention");
 }
 std::unique_ptr<Kernel> make_reorder(const step::Reorder&, const Operands&) { pending("reorder"); }
-std::unique_ptr<Kernel> make_row_norm(const step::Norm&, const Operands&) { pending("row_norm"); }
-std::unique_ptr<Kernel> make_elementwise(const step::Elementwise&, const Operands&) { pending("elementwise"); }
-std::unique_ptr<Kernel> make_gated(const step::Elementwise&, const Operands&) { pending("gated"); }
-std::unique_ptr<Kernel> make_rotary(const step::Elementwise&, const Operands&) { pending("rotary"); }
-std::unique_ptr<Kernel> make_column_sum(const step::ColumnSum&, const Operands&) { pending("column_sum"); }
-std::unique_ptr<Kernel> make_position_sum(const step::PositionSum&, const Operands&) { pending("position_sum"); }
-std::unique_ptr<Kernel> make_embedding(const step::Embedding&, const Operands&) { pending("embedding"); }
-std::unique_ptr<Kernel> make_first_token(const step::FirstToken&, const Operands&) { pending("first_token"); }
-std::unique_ptr<Kernel> make_softmax_loss(const step::SoftmaxLoss&, const Operands&) { pending("softmax_loss"); }
-std::unique_ptr<Kernel> make_dropout(const step::Dropout&, const Operands&, const KernelSetup&) { pending("dropout"); }
 std::unique_ptr<Kernel> make_optimizer(const step::OptimizerUpdate&, const Operands&) { pending("optimizer"); }
 std::unique_ptr<Kernel> make_block_transpose(const step::BlockTranspose&, const Operands&) {
     pending("block_transpose");
