@@ -17,14 +17,6 @@ std::map<std::string, std::string> GpuBackend::provenance() { pending("provenanc
 int GpuBackend::choose_device(world::World&) { pending("choose_device"); }
 std::string GpuBackend::binding_warning(int) { pending("binding_warning"); }
 std::string GpuBackend::versions() { pending("versions"); }
-std::unique_ptr<Kernel> make_gemm(const step::Gemm&, MathType, const Operands&, const KernelSetup&) { pending("gemm"); }
-std::unique_ptr<Kernel> make_convolution(const step::Convolution&, MathType, const Operands&, const KernelSetup&) {
-    pending("convolution");
-}
-std::unique_ptr<Kernel> make_batch_norm(const step::Norm&, const Operands&, const KernelSetup&) {
-    pending("batch_norm");
-}
-std::unique_ptr<Kernel> make_pool(const step::Pool&, const Operands&, const KernelSetup&) { pending("pool"); }
 std::unique_ptr<Kernel> make_attention(const step::Attention&, MathType, const Operands&, const KernelSetup&) {
     pending("attention");
 }
