@@ -15,16 +15,5 @@ std::unique_ptr<step::Executor> GpuBackend::executor(world::World& world, const 
 std::unique_ptr<Kernel> make_attention(const step::Attention&, MathType, const Operands&, const KernelSetup&) {
     pending("attention");
 }
-std::unique_ptr<Kernel> make_reorder(const step::Reorder&, const Operands&) { pending("reorder"); }
-std::unique_ptr<Kernel> make_optimizer(const step::OptimizerUpdate&, const Operands&) { pending("optimizer"); }
-std::unique_ptr<Kernel> make_block_transpose(const step::BlockTranspose&, const Operands&) {
-    pending("block_transpose");
-}
-std::unique_ptr<Kernel> make_slice(const step::Slice&, const Operands&) { pending("slice"); }
-std::unique_ptr<Kernel> make_route(const step::Route&, const Operands&, const KernelSetup&) { pending("route"); }
-std::unique_ptr<Kernel> make_dispatch(const step::Dispatch&, const Operands&) { pending("dispatch"); }
-std::unique_ptr<Kernel> make_combine(const step::Combine&, const Operands&) { pending("combine"); }
-std::unique_ptr<Kernel> make_found_inf(const Operands&) { pending("found_inf"); }
-std::unique_ptr<Kernel> make_update_loss_scale(const Operands&) { pending("update_loss_scale"); }
 
 }  // namespace lockstep::gpu
