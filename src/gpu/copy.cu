@@ -65,8 +65,8 @@ std::unique_ptr<Kernel> make_copy(double factor, const Operands& o) {
             check_cuda(cudaMemcpyAsync(target, source, bytes, cudaMemcpyDeviceToDevice, s), "cudaMemcpyAsync");
         });
     return with_type(from.dtype, [&](auto source) {
-        return with_type(to.dtype,
-                         [&](auto target) { return make_convert<decltype(source), decltype(target)>(factor, from, to); });
+        return with_type(
+            to.dtype, [&](auto target) { return make_convert<decltype(source), decltype(target)>(factor, from, to); });
     });
 }
 
@@ -80,8 +80,8 @@ std::unique_ptr<Kernel> make_fill(const step::Fill& op, const Operands& o) {
             });
     return with_type(y.dtype, [&](auto type) -> std::unique_ptr<Kernel> {
         using T = decltype(type);
-        return make_function_kernel([data = pointer<T>(y), n = y.elements(),
-                                     value = static_cast<float>(op.value)](const Moment&, cudaStream_t stream) {
+        return make_function_kernel([data = pointer<T>(y), n = y.elements(), value = static_cast<float>(op.value)](
+                                        const Moment&, cudaStream_t stream) {
             constexpr int N = pack_of<T>;
             launch_packs<N>(n, elements_before_packs<N>(data), Constant<T>{data, value}, stream);
         });
