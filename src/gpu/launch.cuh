@@ -1,8 +1,6 @@
 // Launches own kernels whose bodies run on the device by its threads, and just as well on a host by one thread.
 //
-// Every own kernel takes one parameter, which begins with a KernelHeader: a function that runs the same body on the
-// host, and the parameter's size. Nothing on a GPU uses it; a test double of the CUDA runtime, which has no GPU, calls
-// the function instead of the kernel.
+// Every own kernel takes one parameter, which begins with a KernelHeader.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -14,13 +12,9 @@
 
 #include "gpu/cuda_check.hpp"
 #include "gpu/group.cuh"
+#include "gpu/kernel_header.hpp"
 
 namespace lockstep::gpu {
-
-struct KernelHeader {
-    void (*host_twin)(const void* parameter);  ///< runs the kernel's body on the host
-    std::uint64_t bytes;                       ///< of the parameter, this header included
-};
 
 /// Enqueues `kernel`, whose one parameter is `job`.
 template <class Job>
@@ -28,10 +22,10 @@ void launch(void (*kernel)(Job), Job& job, std::int64_t blocks, int threads, cud
     static_assert(std::is_trivially_copyable_v<Job> && sizeof(Job) <= 4096, "the parameter of a kernel is copied");
     constexpr std::int64_t most_blocks = (std::int64_t{1} << 31) - 1;
     void* arguments[] = {&job};
-    check_cuda(
-        cudaLaunchKernel(reinterpret_cast<const void*>(kernel), dim3(static_cast<unsigned>(std::min(blocks, most_blocks))),
-                         dim3(static_cast<unsigned>(threads)), arguments, 0, stream),
-        "cudaLaunchKernel");
+    check_cuda(cudaLaunchKernel(reinterpret_cast<const void*>(kernel),
+                                dim3(static_cast<unsigned>(std::min(blocks, most_blocks))),
+                                dim3(static_cast<unsigned>(threads)), arguments, 0, stream),
+               "cudaLaunchKernel");
 }
 
 // ---- elements: body(i) for 0 <= i < count, in any order; none may depend on another's result
@@ -63,8 +57,8 @@ void launch_elements(std::int64_t count, const Body& body, cudaStream_t stream) 
     launch(&run_elements<Body>, job, (count + element_threads - 1) / element_threads, element_threads, stream);
 }
 
-// ---- packs: as elements, N consecutive ones at once where they begin at element `head` + a multiple of N; those before
-// and behind, or all of them when `head` is -1 (elements_before_packs), one by one. A body is two templates:
+// ---- packs: as elements, N consecutive ones at once where they begin at element `head` + a multiple of N; those
+// before and behind, or all of them when `head` is -1 (elements_before_packs), one by one. A body is two templates:
 // compute<M>(first) returns what belongs to the elements first to first + M - 1, store<M>(first, what) writes it.
 
 template <int N, class Body>
@@ -73,7 +67,8 @@ struct PacksJob {
     std::int64_t count, head, packs;
     Body body;
 
-    /// A thread has one pack, or some single elements, of which it reads all before it writes any: so many are under way.
+    /// A thread has one pack, or some single elements, of which it reads all before it writes any: so many are under
+    /// way.
     static constexpr int together = N < 4 ? N : 4;
     __host__ __device__ std::int64_t singles() const { return count - packs * N; }
     __host__ __device__ std::int64_t single_threads() const { return (singles() + together - 1) / together; }
