@@ -8,6 +8,7 @@
 //   LOCKSTEP_DOUBLE_MIG=1              what programs see is a MIG instance
 //   LOCKSTEP_DOUBLE_MEMORY=bytes       of each GPU (4 GiB)
 //   LOCKSTEP_DOUBLE_NUMA=0,1           NUMA node of each GPU (-1: not told)
+//   LOCKSTEP_DOUBLE_THROTTLE=bits      why clocks are low, as NVML numbers the reasons (0)
 //   LOCKSTEP_DOUBLE_DELAY=microseconds each piece of work waits up to so long first: shows missing waits
 //   LOCKSTEP_DOUBLE_FAIL=function:n[:code][@rank],...  the n-th call from now on fails
 //   LOCKSTEP_DOUBLE_HANG=function:n[@rank],...  the work of the n-th call never completes; of a function that enqueues
@@ -34,6 +35,7 @@ struct Controls {
     bool mig = false;
     std::size_t memory = std::size_t{4} << 30;
     std::vector<int> numa;
+    unsigned long long throttle = 0;
     std::chrono::microseconds delay{0};
     bool abort_on_misuse = false;
     ExitCheck exit_check = ExitCheck::unless_failed;

@@ -44,6 +44,7 @@ Controls read() {
     c.mig = value("MIG") == "1";
     if (const auto text = value("MEMORY")) c.memory = std::stoull(*text);
     for (const std::string& node : split(value("NUMA").value_or(""), ',')) c.numa.push_back(std::stoi(node));
+    if (const auto text = value("THROTTLE")) c.throttle = std::stoull(*text);
     if (const auto text = value("DELAY")) c.delay = std::chrono::microseconds(std::stoll(*text));
     c.abort_on_misuse = value("MISUSE") == "abort";
     const std::string exit = value("EXIT").value_or("");
