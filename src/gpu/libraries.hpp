@@ -11,6 +11,8 @@
 
 namespace lockstep::gpu {
 
+class DnnPlans;
+
 /// Throw RuntimeError "CALL failed: CODE (text) at file:line" unless the call succeeded.
 void check_blas(cublasStatus_t result, const char* call, std::source_location where = std::source_location::current());
 void check_dnn(cudnnStatus_t result, const char* call, std::source_location where = std::source_location::current());
@@ -33,12 +35,14 @@ public:
     cudnnHandle_t handle();
     /// The handle, which from now on enqueues on `stream`.
     cudnnHandle_t on(cudaStream_t stream);
+    DnnPlans& plans();
 
 private:
     struct Deleter {
         void operator()(cudnnHandle_t handle) const { cudnnDestroy(handle); }
     };
     std::unique_ptr<std::remove_pointer_t<cudnnHandle_t>, Deleter> handle_;
+    std::shared_ptr<DnnPlans> plans_;
 };
 
 /// "CUDA 13.0, cuBLASLt 13.1.0, cuDNN 9.19.0, NCCL 2.28.9"
