@@ -29,5 +29,5 @@ cmake --build --preset dev
 
 echo "== tests under AddressSanitizer and UndefinedBehaviorSanitizer"
 ctest --preset dev "$@"
-echo "== all tests, release build"
+echo "== release build: ranks under mpirun, commands, Slurm, golden files, benchmarks, and all that the sanitized build leaves out"
 ctest --preset ci "$@"

@@ -36,8 +36,20 @@ struct Prepared {
     experiment::Experiment experiment;
     machine::Machine machine;
     step::StepGraph graph;
-    int threads = 1;
+    RunDevice device;
 };
+
+/// What a rank may fill, and how a message calls it.
+struct Room {
+    Bytes bytes;
+    std::string of;
+};
+Room room_of(const world::World& world, const RunDevice& device, const machine::HostStructure& structure) {
+    if (device.kind == machine::DeviceKind::gpu)
+        return {device.facts.free_memory, fmt::format("what is free on {}", device.facts.name)};
+    return {structure.memory / static_cast<double>(world.local_size()),
+            fmt::format("a rank's share of {}", structure.cpu_model)};
+}
 
 /// What the executor allocates for a rank: the peak by category, the arena in all.
 step::MemoryUse needed_memory(const step::StepGraph& graph, int rank) {
@@ -51,31 +63,32 @@ Prepared prepare_run(world::World& world, const RunRequest& request, const std::
                      const Globals& globals) {
     Prepared prepared;
     machine::HostStructure structure;
+    prepared.device = choose_run_device(world, request.backend);
+    const bool is_gpu = prepared.device.kind == machine::DeviceKind::gpu;
+    if (world.rank() == 0 && !prepared.device.notice.empty() && !globals.quiet)
+        fmt::print(stderr, "lockstep: {}\n", prepared.device.notice);
     world::agree(world, [&] {
         const LoadedInput input = load_input(words[0], globals);
-        prepared.experiment = for_device(single_point(input.experiments), machine::DeviceKind::cpu);
+        prepared.experiment = for_device(single_point(input.experiments), prepared.device.kind);
         if (request.steps) prepared.experiment.steps = static_cast<int>(*request.steps);
         if (request.warmup) prepared.experiment.warmup = static_cast<int>(*request.warmup);
         structure = machine::read_host_structure();
-        prepared.threads = threads_per_rank(structure, prepared.experiment.threads_per_rank, prepared.experiment.ranks);
+        prepared.device.threads =
+            threads_per_rank(structure, prepared.experiment.threads_per_rank, prepared.experiment.ranks);
         const machine::Placement placement{world.size(), world.local_size()};
         const plan::Plan plan = prepared.experiment.plan_for(placement);
         prepared.graph = build_graph(prepared.experiment, plan, placement);
-        cpu::check_precision(prepared.graph);
-        const std::string excess = drive::why_too_large(
-            needed_memory(prepared.graph, world.rank()), structure.memory / static_cast<double>(world.local_size()),
-            fmt::format("a rank's share of {}", structure.cpu_model), memory_of(prepared.experiment, plan, placement));
+        if (!is_gpu) cpu::check_precision(prepared.graph);
+        const Room room = room_of(world, prepared.device, structure);
+        const std::string excess = drive::why_too_large(needed_memory(prepared.graph, world.rank()), room.bytes,
+                                                        room.of, memory_of(prepared.experiment, plan, placement));
         if (!excess.empty()) throw InputError("the step " + excess);
     });
     prepared.machine =
-        machine::make_host_machine(structure, rates_for_run(world, structure, prepared.threads), world.local_size());
+        is_gpu ? gpu_host_machine(prepared.device.facts, world.local_size())
+               : machine::make_host_machine(structure, rates_for_run(world, structure, prepared.device.threads),
+                                            world.local_size());
     return prepared;
-}
-
-std::unique_ptr<step::Executor> make_cpu(world::World& world, int threads, Nanoseconds epoch) {
-    return std::make_unique<cpu::CpuExecutor>(
-        world,
-        cpu::CpuOptions{.threads = threads, .epoch = epoch, .cpu_model = machine::read_host_structure().cpu_model});
 }
 
 void run_numeric_check(world::World& world, const Prepared& prepared) {
@@ -91,7 +104,9 @@ void run_numeric_check(world::World& world, const Prepared& prepared) {
     alone.mesh = {};
     alone.split = {};
     const step::StepGraph unsplit = build_graph(prepared.experiment, alone, {1, 1});
-    const auto make = [&](world::World& own) { return make_cpu(own, prepared.threads, world::steady_now()); };
+    const auto make = [&](world::World& own) {
+        return make_executor(own, prepared.device, {.epoch = world::steady_now()});
+    };
     const auto report = drive::check_numeric(world, make, prepared.graph, unsplit);
     if (world.rank() == 0)
         fmt::print(
@@ -117,8 +132,8 @@ record::RunDescription describe(world::World& world, const Prepared& prepared, c
     run.warmup_steps = prepared.experiment.warmup;
     run.planned_steps = prepared.experiment.warmup + prepared.experiment.steps;
     run.epoch_utc = epoch_utc;
-    run.provenance = run_provenance(executor);
-    run.warnings = run_warnings(world, prepared.experiment, prepared.threads);
+    run.provenance = run_provenance(executor, prepared.device);
+    run.warnings = run_warnings(world, prepared.experiment, prepared.device);
     return run;
 }
 
@@ -130,7 +145,8 @@ drive::LoopOutcome measure(world::World& world, const Prepared& prepared, const 
     std::unique_ptr<step::Executor> executor;
     std::optional<record::LiveWriter> writer;
     record::RunDescription run;
-    world::agree(world, [&] { executor = make_cpu(world, prepared.threads, epoch); });
+    world::agree(
+        world, [&] { executor = make_executor(world, prepared.device, {.epoch = epoch, .timeout = request.timeout}); });
     executor->prepare(prepared.graph);
     if (request.check == Check::wire) {
         executor->check_wire();
@@ -139,7 +155,7 @@ drive::LoopOutcome measure(world::World& world, const Prepared& prepared, const 
                        world.size());
     }
     run = describe(world, prepared, *executor, epoch_utc);
-    const auto rank = describe_rank(world, *executor, prepared.threads, clock, epoch);
+    const auto rank = describe_rank(world, *executor, prepared.device, clock, epoch);
     world::agree(world, [&] { writer.emplace(record::rank_file(folder, world.rank()), run, rank, prepared.graph); });
 
     const auto mode =

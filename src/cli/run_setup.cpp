@@ -18,15 +18,6 @@ namespace lockstep::cli {
 
 namespace {
 
-void require_backend(const std::string& name) {
-    if (name == "cpu" || name == "auto") return;
-    if (name == "gpu")
-        throw RuntimeError(
-            "this build executes on CPUs only (it has no GPU executor yet); use --backend cpu, or 'lockstep simulate' "
-            "for GPUs");
-    throw UsageError(fmt::format("--backend wants auto, gpu or cpu, got '{}'", name));
-}
-
 Check parse_check(const std::string& name) {
     if (name == "wire") return Check::wire;
     if (name == "numeric") return Check::numeric;
@@ -58,7 +49,7 @@ RunRequest read_run_request(const Parsed& parsed) {
     if (const auto timeout = parsed.has("timeout") ? parsed.seconds("timeout") : from_environment.seconds("timeout"))
         request.timeout = *timeout;
     const auto backend = environment("LOCKSTEP_BACKEND");
-    require_backend(parsed.value("backend").value_or(backend.empty() ? "auto" : backend));
+    request.backend = parse_backend(parsed.value("backend").value_or(backend.empty() ? "auto" : backend));
     return request;
 }
 
@@ -89,7 +80,7 @@ experiment::Experiment single_point(const experiment::LoadedExperiments& experim
         experiments.file.string(), experiments.points.size(), labels, experiments.points.size() > 4 ? "\n  ..." : ""));
 }
 
-std::map<std::string, std::string> run_provenance(const step::Executor& executor) {
+std::map<std::string, std::string> run_provenance(const step::Executor& executor, const RunDevice& device) {
     auto provenance = versions();
     const auto info = executor.info();
     provenance["executor"] = info.backend + ": " + info.device;
@@ -98,12 +89,14 @@ std::map<std::string, std::string> run_provenance(const step::Executor& executor
     std::string argv((std::istreambuf_iterator<char>(command)), std::istreambuf_iterator<char>());
     std::replace(argv.begin(), argv.end(), '\0', ' ');
     provenance["argv"] = argv;
+    if (device.backend != nullptr) provenance.merge(device.backend->provenance());
     const auto variables = record::recorded_environment();
     provenance.insert(variables.begin(), variables.end());
     return provenance;
 }
 
-std::vector<std::string> run_warnings(world::World& world, const experiment::Experiment& experiment, int threads) {
+std::vector<std::string> run_warnings(world::World& world, const experiment::Experiment& experiment,
+                                      const RunDevice& device) {
     std::vector<std::string> warnings;
     if (std::find(experiment.ranks.begin(), experiment.ranks.end(), world.size()) == experiment.ranks.end())
         warnings.push_back(fmt::format("{} ranks are not among the experiment's [{}]", world.size(),
@@ -111,6 +104,15 @@ std::vector<std::string> run_warnings(world::World& world, const experiment::Exp
     const std::string intended = drive::machine_title(experiment.machine);
     if (intended != "host")
         warnings.push_back(fmt::format("the experiment names {}; this run measures the host it is on", intended));
+    if (device.facts.is_test_double)
+        warnings.push_back(fmt::format("{} is no GPU: its times say nothing about one", device.facts.name));
+    // Collective: of any rank.
+    const int notices = world::count_true(world, device.kind == machine::DeviceKind::gpu && !device.notice.empty());
+    if (notices > 0)
+        warnings.push_back(fmt::format("{} of {} ranks are bound to cores away from their GPU{}{}", notices,
+                                       world.size(), device.notice.empty() ? "" : ": ", device.notice));
+    if (device.kind == machine::DeviceKind::gpu) return warnings;
+    const int threads = device.threads;
     const auto structure = machine::read_host_structure();
     if (world::count_true(world, structure.allowed_cores < threads) > 0)
         warnings.push_back(fmt::format("a rank of {} threads may use {} core only; start mpirun with --bind-to none",
@@ -121,7 +123,7 @@ std::vector<std::string> run_warnings(world::World& world, const experiment::Exp
     return warnings;
 }
 
-record::RankDescription describe_rank(world::World& world, const step::Executor& executor, int threads,
+record::RankDescription describe_rank(world::World& world, const step::Executor& executor, const RunDevice& device,
                                       const world::ClockOffset& clock, Nanoseconds epoch) {
     record::RankDescription rank;
     rank.rank = world.rank();
@@ -129,7 +131,7 @@ record::RankDescription describe_rank(world::World& world, const step::Executor&
     rank.host = world.host();
     rank.device = executor.info().device;
     rank.cpuset = allowed_cpus();
-    rank.threads = threads;
+    rank.threads = device.threads;
     // Times count from each rank's own epoch; rank 0's is the run's.
     std::int64_t root_epoch = (epoch + clock.offset).count;
     world.broadcast(std::as_writable_bytes(std::span(&root_epoch, 1)), 0);

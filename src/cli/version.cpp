@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "cli/backends.hpp"
 #include "cpu/isa.hpp"
 #include "record/run_description.hpp"
 #include "world/world.hpp"
@@ -20,7 +21,8 @@ std::string version_text() {
     std::string text = fmt::format("lockstep {}\n", LOCKSTEP_VERSION);
     for (const auto& [name, version] : versions())
         if (name != "lockstep") text += fmt::format("  {:<10}{}\n", name, version);
-    return text + "  gpu       not built: this version executes on CPUs and simulates GPUs\n";
+    const LoadedGpu gpu = load_gpu();
+    return text + fmt::format("  {:<10}{}\n", "gpu", gpu.backend != nullptr ? gpu.backend->versions() : gpu.why_not);
 }
 
 }  // namespace lockstep::cli

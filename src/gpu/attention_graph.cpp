@@ -4,6 +4,8 @@
 #include <limits>
 #include <utility>
 
+#include "gpu/dnn_descriptors.hpp"
+
 namespace lockstep::gpu {
 namespace {
 
@@ -41,7 +43,7 @@ struct Layout {
         return g.memory(dtype, {samples, heads, seq, width}, {heads * width, width, context_row, 1});
     }
     Tensor row_values(DnnGraph& g) const { return g.memory(DType::fp32, rows(), {heads * seq, seq, 1, 1}); }
-    cudnnDataType_t type() const { return dtype == DType::bf16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_HALF; }
+    cudnnDataType_t type() const { return dnn_type(dtype); }
 };
 
 /// What masked scores become: releases before 9.10 want a number.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/error.hpp"
@@ -10,16 +11,15 @@ namespace lockstep::gpu {
 namespace {
 
 /// `unit`: indices that make one.
-Stretches stretches(const std::vector<step::IndexRun>& runs, std::int64_t unit) {
-    const auto in_units = [unit](const step::IndexRun& run) {
-        return step::IndexRun{run.local / unit, run.global / unit, run.count / unit};
-    };
-    if (runs.empty() || runs.size() > 2)
-        throw LogicError(fmt::format("attention to a dimension that is here in {} stretches", runs.size()));
-    Stretches s{in_units(runs[0]), runs.size() > 1 ? in_units(runs[1]) : step::IndexRun{}};
-    if (runs.size() > 1 && s.second.global < s.first.global + s.first.count)
+DeviceRuns in_units(std::vector<step::IndexRun> runs, std::int64_t unit) {
+    for (step::IndexRun& run : runs) run = {run.local / unit, run.global / unit, run.count / unit};
+    return DeviceRuns(runs);
+}
+
+void expect_order(const std::vector<step::IndexRun>& runs) {
+    const std::vector<std::int64_t> positions = step::global_indices(runs);
+    if (!std::is_sorted(positions.begin(), positions.end()))
         throw LogicError("attention to keys that do not follow the order of the sequence");
-    return s;
 }
 
 void expect_shapes(const step::Attention& op, const Operand& context, const Operand& keys) {
@@ -40,6 +40,7 @@ void expect_shapes(const step::Attention& op, const Operand& context, const Oper
 
 AttentionPlace place_attention(const step::Attention& op, const Operand& context, const Operand& keys) {
     expect_shapes(op, context, keys);
+    expect_order(keys.runs[0]);
     // The last dimensions are [heads, head_dim], or both as one.
     const std::int64_t unit = context.shape.rank() == 3 ? op.head_dim : 1;
     AttentionPlace p;
@@ -49,10 +50,10 @@ AttentionPlace place_attention(const step::Attention& op, const Operand& context
     p.keys = keys.shape[0];
     p.head_dim = op.head_dim;
     p.kv_heads = op.kv_heads;
-    p.queries = stretches(context.runs[0], 1);
-    p.key_positions = stretches(keys.runs[0], 1);
-    p.samples = stretches(context.runs[1], 1);
-    p.all_heads = stretches(context.runs[2], unit);
+    p.queries = DeviceRuns(context.runs[0]);
+    p.key_positions = DeviceRuns(keys.runs[0]);
+    p.samples = DeviceRuns(context.runs[1]);
+    p.all_heads = in_units(context.runs[2], unit);
     p.whole_samples = context.global[1];
     p.whole_heads = context.global[2] / unit;
     p.whole_seq = context.global[0];

@@ -1,36 +1,17 @@
 // Which queries meet which keys, and where all of them are in the whole tensors: on host and device.
 #pragma once
 
-#include <cuda_runtime_api.h>
-
 #include <cstdint>
 
-#include "gpu/kernel.hpp"
+#include "gpu/place.cuh"
 
 namespace lockstep::gpu {
-
-/// Ascending indices along a dimension that this rank has: one stretch of them, or two (zigzag).
-struct Stretches {
-    step::IndexRun first, second;
-
-    __host__ __device__ std::int64_t global(std::int64_t local) const {
-        return local < first.count ? first.global + local : second.global + local - first.count;
-    }
-    /// How many are `last` at most.
-    __host__ __device__ std::int64_t up_to(std::int64_t last) const { return part(first, last) + part(second, last); }
-
-private:
-    __host__ __device__ static std::int64_t part(const step::IndexRun& run, std::int64_t last) {
-        const std::int64_t n = last + 1 - run.global;
-        return n < 0 ? 0 : (n > run.count ? run.count : n);
-    }
-};
 
 /// A group is one sample's group of heads that share a key: index = sample x kv_heads + its group; `head`: one of it.
 struct AttentionPlace {
     std::int64_t groups = 0, heads = 0, seq = 0, keys = 0, head_dim = 0;  ///< here; heads of a group, keys of each
     std::int64_t kv_heads = 0;
-    Stretches queries, key_positions, samples, all_heads;  ///< of this rank in the whole
+    DeviceRuns queries, key_positions, samples, all_heads;  ///< of this rank in the whole
     std::int64_t whole_samples = 0, whole_heads = 0, whole_seq = 0;
     bool is_causal = false;
     float scale = 1;

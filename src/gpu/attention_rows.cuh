@@ -1,8 +1,8 @@
 // Rows of a tile of scores, on host and device.
 #pragma once
 
-#include "base/random.hpp"
 #include "gpu/attention_softmax.hpp"
+#include "gpu/random.cuh"
 
 namespace lockstep::gpu {
 

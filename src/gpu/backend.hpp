@@ -43,6 +43,11 @@ public:
     virtual ~Backend() = default;
     /// The visible GPUs. Throws RuntimeError that says what is missing (driver, device).
     virtual std::vector<GpuFacts> devices() = 0;
+    /// The ordinal of this rank's GPU: the only visible one, or by local rank. Throws on all ranks, before NCCL could
+    /// hang, for two ranks on one GPU, more ranks than GPUs, and MIG instances. Collective.
+    virtual int choose_device(world::World& world) = 0;
+    /// Of a rank whose cores are on another NUMA node than its GPU; empty when they are not, or it isn't known.
+    virtual std::string binding_warning(int ordinal) = 0;
     /// Makes the device current for the calling thread. `world` must outlive the executor. Collective.
     virtual std::unique_ptr<step::Executor> executor(world::World& world, const GpuOptions& options) = 0;
     /// "CUDA 13.0, cuBLASLt 13.1.0, cuDNN 9.19.0, NCCL 2.28.9"

@@ -1,20 +1,9 @@
 #include "gpu/dnn_graph.hpp"
 
-#include <fmt/format.h>
-
-#include "base/error.hpp"
+#include "gpu/dnn_descriptors.hpp"
 
 namespace lockstep::gpu {
 namespace {
-
-cudnnDataType_t data_type(DType dtype) {
-    switch (dtype) {
-        case DType::fp32: return CUDNN_DATA_FLOAT;
-        case DType::fp16: return CUDNN_DATA_HALF;
-        case DType::bf16: return CUDNN_DATA_BFLOAT16;
-        default: throw LogicError(fmt::format("no graph of cuDNN here has elements of type {}", to_string(dtype)));
-    }
-}
 
 DnnGraph::Extents packed(const DnnGraph::Extents& e) { return {e[1] * e[2] * e[3], e[2] * e[3], e[3], 1}; }
 
@@ -37,7 +26,7 @@ DnnGraph::Tensor DnnGraph::add_tensor(cudnnDataType_t dtype, const Extents& exte
 }
 
 DnnGraph::Tensor DnnGraph::memory(DType dtype, const Extents& extents, const Extents& strides) {
-    return add_tensor(data_type(dtype), extents, strides, CUDNN_ATTR_TENSOR_IS_VIRTUAL, false);
+    return add_tensor(dnn_type(dtype), extents, strides, CUDNN_ATTR_TENSOR_IS_VIRTUAL, false);
 }
 DnnGraph::Tensor DnnGraph::inside(const Extents& extents, cudnnDataType_t dtype) {
     return inside(extents, packed(extents), dtype);

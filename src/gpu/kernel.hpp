@@ -44,6 +44,10 @@ inline bool adds(step::Access access, const Moment& moment) {
            (access == step::Access::accumulate_micro_batches && moment.micro_batch > 0);
 }
 
+inline bool can_add(step::Access access) {
+    return access == step::Access::accumulate || access == step::Access::accumulate_micro_batches;
+}
+
 /// enqueue() starts work on a stream and returns; it never waits for the device and never allocates.
 class Kernel {
 public:

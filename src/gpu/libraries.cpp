@@ -41,6 +41,16 @@ cublasLtHandle_t BlasLt::handle() {
     return handle_.get();
 }
 
+std::size_t BlasLt::most_workspace() {
+    if (most_workspace_ == 0) {
+        int device = 0, major = 0;
+        check_cuda(cudaGetDevice(&device), "cudaGetDevice");
+        check_cuda(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), "cudaDeviceGetAttribute");
+        most_workspace_ = std::size_t{major >= 9 ? 64U : 32U} << 20;
+    }
+    return most_workspace_;
+}
+
 cudnnHandle_t Dnn::handle() {
     if (handle_ == nullptr) {
         cudnnHandle_t handle = nullptr;

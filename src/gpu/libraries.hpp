@@ -1,13 +1,17 @@
-// The handles of cuBLASLt and cuDNN, and checks of what their calls return.
+// The handles of cuBLASLt and cuDNN, checks of what their calls return, and what their heuristics have been asked.
 #pragma once
 
 #include <cublasLt.h>
 #include <cudnn.h>
 
+#include <cstddef>
 #include <memory>
 #include <source_location>
 #include <string>
 #include <type_traits>
+
+#include "gpu/convolution.hpp"
+#include "gpu/gemm.hpp"
 
 namespace lockstep::gpu {
 
@@ -17,24 +21,31 @@ class DnnPlans;
 void check_blas(cublasStatus_t result, const char* call, std::source_location where = std::source_location::current());
 void check_dnn(cudnnStatus_t result, const char* call, std::source_location where = std::source_location::current());
 
-/// Made when it is first asked for: a step that needs no products needs no library for them.
+/// Made when it is first asked for: a step that needs no products needs no library for them. Kernels of one thread
+/// share it: what is asked once per shape is kept here, unlocked.
 class BlasLt {
 public:
     cublasLtHandle_t handle();
+    /// Bytes a product may use: 32 MiB, from Hopper on 64 MiB, where faster algorithms split k.
+    std::size_t most_workspace();
+    ProductChoices& product_choices() { return product_choices_; }
 
 private:
     struct Deleter {
         void operator()(cublasLtHandle_t handle) const { cublasLtDestroy(handle); }
     };
     std::unique_ptr<std::remove_pointer_t<cublasLtHandle_t>, Deleter> handle_;
+    std::size_t most_workspace_ = 0;
+    ProductChoices product_choices_;
 };
 
-/// Made when it is first asked for.
+/// As BlasLt.
 class Dnn {
 public:
     cudnnHandle_t handle();
     /// The handle, which from now on enqueues on `stream`.
     cudnnHandle_t on(cudaStream_t stream);
+    ConvolutionChoices& convolution_choices() { return convolution_choices_; }
     DnnPlans& plans();
 
 private:
@@ -42,6 +53,7 @@ private:
         void operator()(cudnnHandle_t handle) const { cudnnDestroy(handle); }
     };
     std::unique_ptr<std::remove_pointer_t<cudnnHandle_t>, Deleter> handle_;
+    ConvolutionChoices convolution_choices_;
     std::shared_ptr<DnnPlans> plans_;
 };
 

@@ -1,6 +1,7 @@
 // Makers that are being written: each goes from here to its own file.
 #include "base/error.hpp"
 #include "gpu/gpu_backend.hpp"
+#include "gpu/gpu_executor.hpp"
 #include "gpu/kernels.hpp"
 
 namespace lockstep::gpu {
@@ -8,18 +9,14 @@ namespace {
 [[noreturn]] void pending(const char* what) { throw LogicError(std::string("not written yet: ") + what); }
 }  // namespace
 
+std::unique_ptr<step::Executor> GpuBackend::executor(world::World& world, const GpuOptions& options) {
+    return std::make_unique<GpuExecutor>(world, options, devices().at(static_cast<std::size_t>(options.device)));
+}
 std::vector<GpuFacts> GpuBackend::devices() { pending("devices"); }
 std::map<std::string, std::string> GpuBackend::provenance() { pending("provenance"); }
+int GpuBackend::choose_device(world::World&) { pending("choose_device"); }
+std::string GpuBackend::binding_warning(int) { pending("binding_warning"); }
 std::string GpuBackend::versions() { pending("versions"); }
-std::unique_ptr<step::Executor> GpuBackend::executor(world::World&, const GpuOptions&) { pending("executor"); }
-std::unique_ptr<Kernel> make_gemm(const step::Gemm&, MathType, const Operands&, const KernelSetup&) { pending("gemm"); }
-std::unique_ptr<Kernel> make_convolution(const step::Convolution&, MathType, const Operands&, const KernelSetup&) {
-    pending("convolution");
-}
-std::unique_ptr<Kernel> make_batch_norm(const step::Norm&, const Operands&, const KernelSetup&) {
-    pending("batch_norm");
-}
-std::unique_ptr<Kernel> make_pool(const step::Pool&, const Operands&, const KernelSetup&) { pending("pool"); }
 std::unique_ptr<Kernel> make_attention(const step::Attention&, MathType, const Operands&, const KernelSetup&) {
     pending("attention");
 }
@@ -35,8 +32,6 @@ std::unique_ptr<Kernel> make_first_token(const step::FirstToken&, const Operands
 std::unique_ptr<Kernel> make_softmax_loss(const step::SoftmaxLoss&, const Operands&) { pending("softmax_loss"); }
 std::unique_ptr<Kernel> make_dropout(const step::Dropout&, const Operands&, const KernelSetup&) { pending("dropout"); }
 std::unique_ptr<Kernel> make_optimizer(const step::OptimizerUpdate&, const Operands&) { pending("optimizer"); }
-std::unique_ptr<Kernel> make_copy(double, const Operands&) { pending("copy"); }
-std::unique_ptr<Kernel> make_fill(const step::Fill&, const Operands&) { pending("fill"); }
 std::unique_ptr<Kernel> make_block_transpose(const step::BlockTranspose&, const Operands&) {
     pending("block_transpose");
 }

@@ -95,6 +95,7 @@ Device read_device(const Node& node, Diagnostics& diagnostics) {
     Device device;
     device.title = object.text("title");
     device.kind = object.choice_or("kind", {"gpu", "cpu"}, "gpu") == "cpu" ? DeviceKind::cpu : DeviceKind::gpu;
+    device.driver_names = texts_if_any(object, "driver_names");
     device.architecture = object.text_or("architecture", "");
     device.compute_capability = object.text_or("compute_capability", "");
     device.calibration = object.text_or("calibration", "");

@@ -43,8 +43,9 @@ struct Device {
     std::string name;
     std::string title;  ///< as people say it: "NVIDIA A100-SXM4-40GB"
     DeviceKind kind = DeviceKind::gpu;
-    std::string architecture;        ///< "Ampere"
-    std::string compute_capability;  ///< "8.0"; empty for a CPU
+    std::vector<std::string> driver_names;  ///< what the vendor's driver calls it: "NVIDIA A100-SXM4-40GB"
+    std::string architecture;               ///< "Ampere"
+    std::string compute_capability;         ///< "8.0"; empty for a CPU
     std::vector<PeakRate> peaks;
     Bytes memory;
     Bandwidth memory_bandwidth;

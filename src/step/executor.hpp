@@ -37,6 +37,9 @@ public:
     virtual void check_wire() = 0;
     /// What this rank is doing now, for the watchdog: "step 12, op layer3.conv1.forward". Callable from any thread.
     virtual std::string where() const = 0;
+    /// Ends communication that is under way, so that nothing waits for a peer that is gone. Callable from any thread;
+    /// nothing can be run after it. Executors whose communication ends with the process do nothing.
+    virtual void abort() {}
 };
 
 }  // namespace lockstep::step

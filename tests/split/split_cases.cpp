@@ -2,11 +2,10 @@
 
 #include <fmt/format.h>
 
-#include "cpu/cpu_executor.hpp"
+#include "backend/backend.hpp"
 #include "model/gpt.hpp"
 #include "step/builder.hpp"
 #include "step/check.hpp"
-#include "world/clock_sync.hpp"
 
 namespace lockstep::split {
 
@@ -38,7 +37,7 @@ plan::Plan plan_of(const plan::Mesh& mesh, const plan::Split& split, int passes)
 
 step::StepGraph build(const model::Model& model, const plan::Plan& plan, plan::AttentionAlgorithm attention) {
     plan::Framework framework;
-    framework.memory_format = plan::MemoryFormat::packed;
+    framework.memory_format = backend::memory_format();
     framework.attention = attention;
     step::StepGraph graph = step::build_step({.model = model,
                                               .plan = plan,
@@ -137,17 +136,15 @@ drive::NumericReport run_case(world::World& world, const Case& one) {
     alone.micro_batch *= alone.mesh.replicas();
     alone.mesh = {};
     alone.split = {};
-    const auto make = [](world::World& own) -> std::unique_ptr<step::Executor> {
-        return std::make_unique<cpu::CpuExecutor>(own, cpu::CpuOptions{1, world::steady_now(), "test"});
-    };
-    return drive::check_numeric(world, make, build(model, one.plan, one.attention), build(model, alone, one.attention));
+    return drive::check_numeric(world, backend::make_executor, build(model, one.plan, one.attention),
+                                build(model, alone, one.attention));
 }
 
 Allocation allocation_of(world::World& world, const Case& one) {
     const step::StepGraph graph = build(model_of(one.model), one.plan, one.attention);
-    cpu::CpuExecutor executor(world, {1, world::steady_now(), "test"});
-    executor.prepare(graph);
-    const step::MemoryUse use = executor.memory();
+    const auto executor = backend::make_executor(world);
+    executor->prepare(graph);
+    const step::MemoryUse use = executor->memory();
     const step::MemoryUse predicted = step::measure_memory(graph, graph.rank_class(world.rank())).peak;
     // Kernels' scratch is workspace that no graph knows of.
     return {use.total - (use.workspace - predicted.workspace), predicted.total};

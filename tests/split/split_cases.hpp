@@ -27,7 +27,7 @@ model::Model model_of(Case::Model model);
 
 std::vector<Case> cases();
 
-/// Collective over a world of Case::ranks: one step of the split and of the unsplit model on CPUs; loss and every
+/// Collective over a world of Case::ranks: one step of the split and of the unsplit model; loss and every
 /// gradient within a relative L2 of 1e-4, else RuntimeError.
 drive::NumericReport run_case(world::World& world, const Case& one);
 

@@ -1,0 +1,72 @@
+#include "gpu/dnn_descriptors.hpp"
+
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "base/error.hpp"
+#include "gpu/libraries.hpp"
+
+namespace lockstep::gpu {
+namespace {
+
+constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+
+int extent(std::int64_t value) {
+    if (value < 0 || value > most)
+        throw RuntimeError(
+            fmt::format("an extent of {} is beyond cuDNN's 32 bits; use a smaller batch_per_rank", value));
+    return static_cast<int>(value);
+}
+
+}  // namespace
+
+cudnnDataType_t dnn_type(DType dtype) {
+    switch (dtype) {
+        case DType::fp32: return CUDNN_DATA_FLOAT;
+        case DType::fp16: return CUDNN_DATA_HALF;
+        case DType::bf16: return CUDNN_DATA_BFLOAT16;
+        default: throw LogicError("no cuDNN op on elements of type " + std::string(to_string(dtype)));
+    }
+}
+
+TensorDescriptor make_image(DType dtype, std::int64_t n, std::int64_t channels, std::int64_t height,
+                            std::int64_t width) {
+    if (n * channels * height * width > most)
+        throw RuntimeError(
+            fmt::format("an image of {} x {} x {} x {} (batch, channels, height, width) has more elements "
+                        "than cuDNN's 32-bit indices reach; use a smaller batch_per_rank",
+                        n, channels, height, width));
+    cudnnTensorDescriptor_t tensor = nullptr;
+    check_dnn(cudnnCreateTensorDescriptor(&tensor), "cudnnCreateTensorDescriptor");
+    TensorDescriptor owner(tensor);
+    check_dnn(cudnnSetTensor4dDescriptor(tensor, CUDNN_TENSOR_NHWC, dnn_type(dtype), extent(n), extent(channels),
+                                         extent(height), extent(width)),
+              "cudnnSetTensor4dDescriptor");
+    return owner;
+}
+
+FilterDescriptor make_filter(DType dtype, std::int64_t out_channels, std::int64_t in_channels, std::int64_t kernel) {
+    cudnnFilterDescriptor_t filter = nullptr;
+    check_dnn(cudnnCreateFilterDescriptor(&filter), "cudnnCreateFilterDescriptor");
+    FilterDescriptor owner(filter);
+    check_dnn(cudnnSetFilter4dDescriptor(filter, dnn_type(dtype), CUDNN_TENSOR_NHWC, extent(out_channels),
+                                         extent(in_channels), extent(kernel), extent(kernel)),
+              "cudnnSetFilter4dDescriptor");
+    return owner;
+}
+
+ConvolutionDescriptor make_convolution_descriptor(std::int64_t stride, std::int64_t padding, std::int64_t groups,
+                                                  cudnnMathType_t math) {
+    cudnnConvolutionDescriptor_t convolution = nullptr;
+    check_dnn(cudnnCreateConvolutionDescriptor(&convolution), "cudnnCreateConvolutionDescriptor");
+    ConvolutionDescriptor owner(convolution);
+    check_dnn(cudnnSetConvolution2dDescriptor(convolution, extent(padding), extent(padding), extent(stride),
+                                              extent(stride), 1, 1, CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT),
+              "cudnnSetConvolution2dDescriptor");
+    check_dnn(cudnnSetConvolutionGroupCount(convolution, extent(groups)), "cudnnSetConvolutionGroupCount");
+    check_dnn(cudnnSetConvolutionMathType(convolution, math), "cudnnSetConvolutionMathType");
+    return owner;
+}
+
+}  // namespace lockstep::gpu
