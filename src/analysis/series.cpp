@@ -37,7 +37,9 @@ void require_one_series(const std::vector<RunFindings>& runs, const std::vector<
                             runs[0].run, runs[i].run, what));
         };
         if (ids[i] != ids[0]) refuse(fmt::format("{}", fmt::join(differing_keys(ids[0], ids[i]), ", ")));
-        if (runs[i].origin != runs[0].origin) refuse("origin: one is measured, the other predicted");
+        if (runs[i].origin != runs[0].origin)
+            refuse(fmt::format("origin: one is {}, the other {}", record::to_string(runs[i].origin),
+                               record::to_string(runs[0].origin)));
         if (runs[i].machine != runs[0].machine)
             refuse(fmt::format("machine: {}, {}", runs[0].machine, runs[i].machine));
     }

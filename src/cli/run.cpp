@@ -127,8 +127,8 @@ std::filesystem::path agree_on_folder(world::World& world, const RunRequest& req
 
 record::RunDescription describe(world::World& world, const Prepared& prepared, const step::Executor& executor,
                                 Nanoseconds epoch_utc) {
-    auto run =
-        drive::describe_run(prepared.experiment, prepared.graph, prepared.machine, record::Origin::measured, executor);
+    const auto origin = prepared.device.facts.is_test_double ? record::Origin::rehearsed : record::Origin::measured;
+    auto run = drive::describe_run(prepared.experiment, prepared.graph, prepared.machine, origin, executor);
     run.warmup_steps = prepared.experiment.warmup;
     run.planned_steps = prepared.experiment.warmup + prepared.experiment.steps;
     run.epoch_utc = epoch_utc;

@@ -58,12 +58,21 @@ Flag flag_of(const StopSignals* signals) {
     return Flag::go_on;
 }
 
-/// Marks the file as interrupted the moment a TERM or INT arrives: a kill may follow within seconds.
+void say(const world::World& world, const std::string& message) {
+    fmt::print(stderr, "lockstep: rank {} on {}: {}\n", world.rank(), world.host(), message);
+    std::fflush(stderr);
+}
+
+/// Marks the file as interrupted the moment a TERM or INT arrives, and says what the rank was doing: a kill may follow
+/// within seconds, also because another rank has failed.
 class UrgentMark {
 public:
-    UrgentMark(StopSignals* signals, std::mutex& writer_mutex, record::LiveWriter& writer) : signals_(signals) {
+    UrgentMark(StopSignals* signals, std::mutex& writer_mutex, record::LiveWriter& writer, const world::World& world,
+               const step::Executor& executor)
+        : signals_(signals) {
         if (signals_ == nullptr) return;
-        signals_->on_urgent([&writer_mutex, &writer] {
+        signals_->on_urgent([&writer_mutex, &writer, &world, &executor] {
+            if (world.size() > 1) say(world, "told to end at " + executor.where());
             const std::lock_guard lock(writer_mutex);
             try {
                 writer.set_status(record::Status::interrupted);
@@ -82,11 +91,24 @@ private:
     StopSignals* signals_;
 };
 
-[[noreturn]] void end_world(world::World& world, const std::string& message) {
-    fmt::print(stderr, "lockstep: rank {} on {}: {}\n", world.rank(), world.host(), message);
-    std::fflush(stderr);
+/// Says why, ends this rank's communication and then all ranks.
+[[noreturn]] void end_world(world::World& world, step::Executor& executor, const std::string& message) {
+    say(world, message);
+    executor.abort();
+    // Ranks that wait for the same thing get the time to say so, too.
+    if (world.size() > 1) std::this_thread::sleep_for(std::chrono::milliseconds(500));
     world.abort(static_cast<int>(ExitCode::runtime_failure));
     std::abort();  // unreachable; the compiler does not trust a virtual [[noreturn]]
+}
+
+void enqueue_or_end(world::World& world, step::Executor& executor, std::int64_t step) {
+    try {
+        executor.enqueue(step);
+    } catch (const std::exception& error) {
+        if (world.size() == 1) throw;
+        end_world(world, executor,
+                  fmt::format("{} (at {}); all ranks end, finished steps are kept", error.what(), executor.where()));
+    }
 }
 
 std::vector<step::StepRecord> collect_or_end(world::World& world, step::Executor& executor) {
@@ -94,7 +116,7 @@ std::vector<step::StepRecord> collect_or_end(world::World& world, step::Executor
         return executor.collect();
     } catch (const std::exception& error) {
         if (world.size() == 1) throw;
-        end_world(world,
+        end_world(world, executor,
                   fmt::format("{} (at {}); all ranks end, finished steps are kept", error.what(), executor.where()));
     }
 }
@@ -119,17 +141,18 @@ LoopOutcome run_loop(world::World& world, step::Executor& executor, record::Live
     Flag agreed = Flag::go_on;
     std::int64_t done = 0;
     {
-        const UrgentMark mark(signals, writer_mutex, writer);
+        const UrgentMark mark(signals, writer_mutex, writer, world, executor);
         Watchdog watchdog(options.timeout, [&] {
-            end_world(world, fmt::format("no step finished for {} s (at {}); all ranks end, finished steps are kept; "
-                                         "raise --timeout if a step may take longer",
-                                         options.timeout.value, executor.where()));
+            end_world(world, executor,
+                      fmt::format("no step finished for {} s (at {}); all ranks end, finished steps are kept; "
+                                  "raise --timeout if a step may take longer",
+                                  options.timeout.value, executor.where()));
         });
-        executor.enqueue(0);
+        enqueue_or_end(world, executor, 0);
         std::int64_t enqueued = 1;
         while (done < enqueued) {
             agreed = std::max(agreed, decision.wait());
-            if (agreed == Flag::go_on && enqueued < options.steps) executor.enqueue(enqueued++);
+            if (agreed == Flag::go_on && enqueued < options.steps) enqueue_or_end(world, executor, enqueued++);
             const std::vector<step::StepRecord> records = collect_or_end(world, executor);
             watchdog.kick();
             if (!write_error) {

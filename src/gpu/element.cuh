@@ -46,6 +46,17 @@ auto with_type(DType dtype, F&& f) {
     throw LogicError("no GPU kernel for elements of type " + std::string(to_string(dtype)));
 }
 
+/// Calls f with an unsigned integer of the size of a dtype's elements, for kernels that only move them. Throws
+/// LogicError for elements of 8 bytes.
+template <class F>
+auto with_bits(DType dtype, F&& f) {
+    const auto bytes = static_cast<int>(size_of(dtype).value);
+    if (bytes == 1) return f(std::uint8_t{});
+    if (bytes == 2) return f(std::uint16_t{});
+    if (bytes == 4) return f(std::uint32_t{});
+    throw LogicError("no GPU kernel for elements of type " + std::string(to_string(dtype)));
+}
+
 template <class T>
 T* pointer(const Operand& operand) {
     return static_cast<T*>(operand.data);

@@ -10,7 +10,7 @@ namespace lockstep::gpu {
 /// A warp of a block or all of it. Every thread of the group must make the same calls.
 class BlockGroup {
 public:
-    static constexpr int most_warps = 32;
+    static constexpr int most_warps = 16;
     /// `threads`: 32, or those of the block. `shared`: most_warps floats of the block.
     __device__ BlockGroup(float* shared, int threads)
         : shared_(shared), threads_(threads), thread_(static_cast<int>(threadIdx.x) & (threads - 1)) {}
@@ -66,14 +66,14 @@ struct Width {
     static constexpr int value = M;
 };
 
-/// A row in memory: elements `first` to `first` + count - 1 of arrays whose packs begin at element `head` + a multiple of
-/// N (-1: nowhere, see elements_before_packs).
+/// A row in memory: elements `first` to `first` + count - 1 of arrays whose packs begin at element `head` + a multiple
+/// of N (-1: nowhere, see elements_before_packs).
 struct RowSpan {
     std::int64_t first, count, head;
 };
 
-/// Shares the row out: f(Width<N>, i) for the packs of elements i to i + N - 1 counted from the row's first, f(Width<1>,
-/// i) for the single ones before and behind, or for all.
+/// Shares the row out: f(Width<N>, i) for the packs of elements i to i + N - 1 counted from the row's first,
+/// f(Width<1>, i) for the single ones before and behind, or for all.
 template <int N, class Group, class F>
 __host__ __device__ void for_packs(const Group& group, const RowSpan& row, const F& f) {
     std::int64_t before = row.count;

@@ -117,7 +117,7 @@ void launch_packs(std::int64_t count, std::int64_t head, const Body& body, cudaS
 // ---- rows: body(row, group) for 0 <= row < rows, where the threads of a group work on one row together. A body is a
 // template: template <class Group> __host__ __device__ void operator()(std::int64_t row, const Group& group) const.
 
-inline constexpr int warp_threads = 32, most_row_threads = 1024;
+inline constexpr int warp_threads = 32, most_row_threads = 512;
 
 template <class Body>
 struct RowsJob {

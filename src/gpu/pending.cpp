@@ -21,16 +21,6 @@ std::unique_ptr<Kernel> make_attention(const step::Attention&, MathType, const O
     pending("attention");
 }
 std::unique_ptr<Kernel> make_reorder(const step::Reorder&, const Operands&) { pending("reorder"); }
-std::unique_ptr<Kernel> make_row_norm(const step::Norm&, const Operands&) { pending("row_norm"); }
-std::unique_ptr<Kernel> make_elementwise(const step::Elementwise&, const Operands&) { pending("elementwise"); }
-std::unique_ptr<Kernel> make_gated(const step::Elementwise&, const Operands&) { pending("gated"); }
-std::unique_ptr<Kernel> make_rotary(const step::Elementwise&, const Operands&) { pending("rotary"); }
-std::unique_ptr<Kernel> make_column_sum(const step::ColumnSum&, const Operands&) { pending("column_sum"); }
-std::unique_ptr<Kernel> make_position_sum(const step::PositionSum&, const Operands&) { pending("position_sum"); }
-std::unique_ptr<Kernel> make_embedding(const step::Embedding&, const Operands&) { pending("embedding"); }
-std::unique_ptr<Kernel> make_first_token(const step::FirstToken&, const Operands&) { pending("first_token"); }
-std::unique_ptr<Kernel> make_softmax_loss(const step::SoftmaxLoss&, const Operands&) { pending("softmax_loss"); }
-std::unique_ptr<Kernel> make_dropout(const step::Dropout&, const Operands&, const KernelSetup&) { pending("dropout"); }
 std::unique_ptr<Kernel> make_optimizer(const step::OptimizerUpdate&, const Operands&) { pending("optimizer"); }
 std::unique_ptr<Kernel> make_block_transpose(const step::BlockTranspose&, const Operands&) {
     pending("block_transpose");

@@ -16,6 +16,8 @@ public:
     DeviceRuns() = default;
     /// Throws LogicError when there are more runs than a kernel knows.
     explicit DeviceRuns(const std::vector<step::IndexRun>& runs);
+    /// Of a dimension that nobody splits.
+    static DeviceRuns whole(std::int64_t extent);
     /// In the whole, of a local index.
     __host__ __device__ std::int64_t global(std::int64_t local) const {
         const step::IndexRun& run = count_ > 1 && local >= runs_[1].local ? runs_[1] : runs_[0];
@@ -44,6 +46,22 @@ private:
     int count_ = 0;
 };
 
+/// Indices along a dimension of which a rank has one block.
+struct IndexBlock {
+    std::int64_t first = 0, count = 0;
+    /// On this rank, of a global index; -1: another rank has it.
+    __host__ __device__ std::int64_t local(std::int64_t global) const {
+        const std::int64_t at = global - first;
+        return at >= 0 && at < count ? at : -1;
+    }
+};
+/// Throws LogicError when there is no such dimension or it is split into several runs.
+IndexBlock block_of(const step::Place& place, std::size_t dimension, const char* what);
+
+/// The positions of tokens [seq, batch, ...] in a table of `positions` rows. Throws LogicError when the part has not
+/// `rows` of them or the table is too short.
+DeviceRuns positions_of_rows(const step::Place& place, std::int64_t rows, std::int64_t batch, std::int64_t positions);
+
 /// Row-major indices in the whole tensor. Dimensions that are whole on this rank are joined with the next outer one.
 class DevicePlace {
 public:
@@ -63,8 +81,8 @@ public:
         }
         return global + runs_[count_ - 1].global(local) * stride;
     }
-    /// True when this part is one stretch of the whole: neighbours here are neighbours there.
-    __host__ __device__ bool is_one_stretch() const { return count_ == 1 && runs_[0].count() == 1; }
+    /// True when any `n` elements from a multiple of n on are neighbours in the whole too.
+    bool has_stretches_of(std::int64_t n) const { return stretch_ % n == 0; }
 
 private:
     int count_ = 0;
@@ -72,6 +90,7 @@ private:
     std::int64_t global_[most_dimensions];
     DeviceRuns runs_[most_dimensions];
     std::int64_t elements_ = 1;
+    std::int64_t stretch_ = 0;  // all stretches begin and end at multiples of it
 };
 
 /// Row-major index in this rank's part of the element at a position in memory.

@@ -32,7 +32,7 @@ constexpr step::Role last_choice(step::Role) { return step::Role::workspace; }
 constexpr step::Lifetime last_choice(step::Lifetime) { return step::Lifetime::carried; }
 constexpr step::Layout last_choice(step::Layout) { return step::Layout::opaque; }
 constexpr step::Initial::Kind last_choice(step::Initial::Kind) { return step::Initial::Kind::part_of; }
-constexpr Origin last_choice(Origin) { return Origin::predicted; }
+constexpr Origin last_choice(Origin) { return Origin::rehearsed; }
 constexpr Status last_choice(Status) { return Status::failed; }
 
 }  // namespace lockstep::record

@@ -13,7 +13,14 @@ extern char** environ;
 
 namespace lockstep::record {
 
-std::string_view to_string(Origin origin) { return origin == Origin::measured ? "measured" : "predicted"; }
+std::string_view to_string(Origin origin) {
+    switch (origin) {
+        case Origin::measured: return "measured";
+        case Origin::predicted: return "predicted";
+        case Origin::rehearsed: return "rehearsed";
+    }
+    return "?";
+}
 
 std::string_view to_string(Status status) {
     switch (status) {

@@ -13,10 +13,13 @@
 
 namespace lockstep::record {
 
-enum class Origin { measured, predicted };
+/// rehearsed: executed on a test double of a GPU. Its values are right, its times are no measurement of anything.
+enum class Origin { measured, predicted, rehearsed };
 enum class Status { running, complete, interrupted, failed };
 std::string_view to_string(Origin origin);
 std::string_view to_string(Status status);
+/// Each rank wrote a record: not a prediction.
+inline bool is_executed(Origin origin) { return origin != Origin::predicted; }
 
 /// The rank-to-device map and the clock of one rank.
 struct RankDescription {

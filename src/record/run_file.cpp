@@ -177,7 +177,7 @@ RunState read_state(const fs::path& folder_or_file) {
     state.steps = run.steps();
     state.planned_steps = run.run().planned_steps;
     state.ranks_present = static_cast<int>(run.ranks().size());
-    state.ranks = run.run().origin == Origin::measured ? run.run().ranks : state.ranks_present;
+    state.ranks = is_executed(run.run().origin) ? run.run().ranks : state.ranks_present;
     state.is_merged = run.is_merged();
     state.leftover_files = static_cast<int>(run.leftover_files().size());
     return state;

@@ -74,7 +74,7 @@ void add_remarks(std::vector<std::string>& remarks, const RunDescription& run, S
         remarks.push_back(fmt::format("killed: {} of {} steps are finished and kept", steps, run.planned_steps));
     else if (status != Status::complete)
         remarks.push_back(fmt::format("{} at step {} of {}", to_string(status), steps, run.planned_steps));
-    if (run.origin != Origin::measured || static_cast<int>(ranks.size()) == run.ranks) return;
+    if (!is_executed(run.origin) || static_cast<int>(ranks.size()) == run.ranks) return;
     std::string missing;
     for (int rank = 0; rank < run.ranks; ++rank)
         if (std::none_of(ranks.begin(), ranks.end(), [&](const auto& r) { return r.rank == rank; }))

@@ -119,8 +119,10 @@ std::string heading(const SeriesFindings& series, Color color) {
     const char* scaling = series.scaling == analysis::Scaling::weak     ? ", weak scaling"
                           : series.scaling == analysis::Scaling::strong ? ", strong scaling"
                                                                         : "";
-    const std::string text = fmt::format("{} on {}, {}, {}{}", run.model, run.machine, run.precision,
-                                         record::to_string(run.origin), scaling);
+    const std::string origin = run.origin == record::Origin::rehearsed
+                                   ? "rehearsed on a test double of a GPU (no measurement)"
+                                   : std::string(record::to_string(run.origin));
+    const std::string text = fmt::format("{} on {}, {}, {}{}", run.model, run.machine, run.precision, origin, scaling);
     return colored(wrapped(text, "", 80), "1", color);
 }
 
