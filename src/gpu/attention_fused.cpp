@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "gpu/attention_graph.hpp"
-#include "gpu/dnn_plan.hpp"
+#include "gpu/element.cuh"
 #include "gpu/libraries.hpp"
 
 namespace lockstep::gpu {

@@ -7,7 +7,6 @@
 
 #include "base/error.hpp"
 #include "gpu/cuda_check.hpp"
-#include "gpu/dnn_plan.hpp"
 
 namespace lockstep::gpu {
 namespace {
@@ -63,11 +62,6 @@ cudnnHandle_t Dnn::handle() {
 cudnnHandle_t Dnn::on(cudaStream_t stream) {
     check_dnn(cudnnSetStream(handle(), stream), "cudnnSetStream");
     return handle_.get();
-}
-
-DnnPlans& Dnn::plans() {
-    if (plans_ == nullptr) plans_ = std::make_shared<DnnPlans>();
-    return *plans_;
 }
 
 std::string library_versions() {

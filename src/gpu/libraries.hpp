@@ -11,11 +11,10 @@
 #include <type_traits>
 
 #include "gpu/convolution.hpp"
-#include "gpu/gemm.hpp"
+#include "gpu/dnn_plan.hpp"
+#include "gpu/product.hpp"
 
 namespace lockstep::gpu {
-
-class DnnPlans;
 
 /// Throw RuntimeError "CALL failed: CODE (text) at file:line" unless the call succeeded.
 void check_blas(cublasStatus_t result, const char* call, std::source_location where = std::source_location::current());
@@ -46,7 +45,7 @@ public:
     /// The handle, which from now on enqueues on `stream`.
     cudnnHandle_t on(cudaStream_t stream);
     ConvolutionChoices& convolution_choices() { return convolution_choices_; }
-    DnnPlans& plans();
+    DnnPlans& plans() { return plans_; }
 
 private:
     struct Deleter {
@@ -54,7 +53,7 @@ private:
     };
     std::unique_ptr<std::remove_pointer_t<cudnnHandle_t>, Deleter> handle_;
     ConvolutionChoices convolution_choices_;
-    std::shared_ptr<DnnPlans> plans_;
+    DnnPlans plans_;
 };
 
 /// "CUDA 13.0, cuBLASLt 13.1.0, cuDNN 9.19.0, NCCL 2.28.9"
