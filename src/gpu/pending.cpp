@@ -17,9 +17,6 @@ std::map<std::string, std::string> GpuBackend::provenance() { pending("provenanc
 int GpuBackend::choose_device(world::World&) { pending("choose_device"); }
 std::string GpuBackend::binding_warning(int) { pending("binding_warning"); }
 std::string GpuBackend::versions() { pending("versions"); }
-std::unique_ptr<Kernel> make_attention(const step::Attention&, MathType, const Operands&, const KernelSetup&) {
-    pending("attention");
-}
 std::unique_ptr<Kernel> make_reorder(const step::Reorder&, const Operands&) { pending("reorder"); }
 std::unique_ptr<Kernel> make_optimizer(const step::OptimizerUpdate&, const Operands&) { pending("optimizer"); }
 std::unique_ptr<Kernel> make_block_transpose(const step::BlockTranspose&, const Operands&) {
