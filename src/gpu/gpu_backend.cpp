@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "gpu/device_probe.hpp"
+#include "gpu/gpu_executor.hpp"
 #include "gpu/libraries.hpp"
 #include "gpu/numa.hpp"
 #include "gpu/nvml.hpp"
@@ -26,6 +27,11 @@ int GpuBackend::choose_device(world::World& world) {
 
 std::string GpuBackend::binding_warning(int ordinal) {
     return numa_warning(probe_devices().at(static_cast<std::size_t>(ordinal)), allowed_numa_nodes());
+}
+
+std::unique_ptr<step::Executor> GpuBackend::executor(world::World& world, const GpuOptions& options) {
+    return std::make_unique<GpuExecutor>(world, options,
+                                         probe_devices().at(static_cast<std::size_t>(options.device)));
 }
 
 std::string GpuBackend::versions() { return library_versions(); }
