@@ -96,13 +96,19 @@ std::vector<NvLinkPeer> NvmlDevice::nv_links() const {
         nvml::LinkPeer peer = nvml::LinkPeer::unknown;
         nvml::PciInfo pci{};
         call(library_->link_peer, device_, link, &peer);
-        const bool to_gpu = peer != nvml::LinkPeer::nv_switch &&
-                            call(library_->link_pci, device_, link, &pci) == Return::success;
+        const bool to_gpu =
+            peer != nvml::LinkPeer::nv_switch && call(library_->link_pci, device_, link, &pci) == Return::success;
         ++links[to_gpu ? short_bus_id(pci.bus_id) : ""];
     }
     std::vector<NvLinkPeer> result;
     for (const auto& [bus_id, count] : links) result.push_back({bus_id, count});
     return result;
+}
+
+std::optional<Bytes> NvmlDevice::free_memory() const {
+    nvml::Memory memory{};
+    if (call(library_->memory, device_, &memory) != Return::success) return std::nullopt;
+    return Bytes{static_cast<double>(memory.free)};
 }
 
 bool NvmlDevice::has_mig_instances() const {

@@ -19,11 +19,11 @@ enum class Return : int {  // nvmlReturn_t
     unknown = 999,
 };
 
-enum class Clock : int { graphics = 0, sm = 1, memory = 2 };       // nvmlClockType_t
-enum class Sensor : int { gpu = 0 };                               // nvmlTemperatureSensors_t
-enum class Enable : int { disabled = 0, enabled = 1 };             // nvmlEnableState_t
+enum class Clock : int { graphics = 0, sm = 1, memory = 2 };                       // nvmlClockType_t
+enum class Sensor : int { gpu = 0 };                                               // nvmlTemperatureSensors_t
+enum class Enable : int { disabled = 0, enabled = 1 };                             // nvmlEnableState_t
 enum class LinkPeer : int { gpu = 0, ibm_npu = 1, nv_switch = 2, unknown = 255 };  // nvmlIntNvLinkDeviceType_t
-inline constexpr unsigned most_links = 18;                         // NVML_NVLINK_MAX_LINKS
+inline constexpr unsigned most_links = 18;                                         // NVML_NVLINK_MAX_LINKS
 
 // nvmlClocksEventReason*, before driver 535 nvmlClocksThrottleReason*.
 namespace reason {
@@ -31,6 +31,10 @@ inline constexpr unsigned long long idle = 0x1, application_clocks = 0x2, power_
                                     sync_boost = 0x10, thermal = 0x20, hardware_thermal = 0x40, power_brake = 0x80,
                                     display_clocks = 0x100;
 }  // namespace reason
+
+struct Memory {  // nvmlMemory_t, bytes
+    unsigned long long total, free, used;
+};
 
 struct PciInfo {  // nvmlPciInfo_t
     char bus_id_legacy[16];
