@@ -2,9 +2,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cctype>
+#include <chrono>
 #include <cstring>
 #include <string>
+#include <thread>
 
 #include "gpu/nvml_types.hpp"
 #include "gpu_double/control.hpp"
@@ -15,7 +18,7 @@ namespace {
 
 using gpu::nvml::Return;
 
-int initialised = 0;
+std::atomic<int> initialised = 0;  // of any thread
 
 constexpr unsigned links_to_each = 4;  // while they suffice; else all go to switches
 
@@ -27,6 +30,7 @@ int number_of(const gpu::nvml::Device* device) {
 template <class Body>
 Return api(const char* function, Body body) {
     const Fate fate = double_call(function);
+    while (fate.hangs) std::this_thread::sleep_for(std::chrono::hours(1));
     if (fate.fails) return static_cast<Return>(fate.code_or(static_cast<int>(Return::unknown)));
     if (initialised == 0) {
         report_misuse(fmt::format("{} before nvmlInit_v2", function));
@@ -99,8 +103,7 @@ Return nvmlSystemGetDriverVersion(char* text, unsigned length) {
 Return nvmlDeviceGetHandleByPciBusId_v2(const char* id, DeviceHandle* device) {
     return api("nvmlDeviceGetHandleByPciBusId_v2", [&] {
         std::string wanted = id;
-        std::transform(wanted.begin(), wanted.end(), wanted.begin(),
-                       [](unsigned char c) { return std::toupper(c); });
+        std::transform(wanted.begin(), wanted.end(), wanted.begin(), [](unsigned char c) { return std::toupper(c); });
         for (const Device& d : all_devices())
             if (wanted == pci_bus_id(d)) {
                 *device = reinterpret_cast<DeviceHandle>(static_cast<std::uintptr_t>(d.number) + 1);
@@ -161,5 +164,4 @@ Return nvmlDeviceGetNvLinkRemotePciInfo_v2(DeviceHandle device, unsigned link, P
     std::memcpy(info.bus_id, id.c_str(), id.size() + 1);
     return tell("nvmlDeviceGetNvLinkRemotePciInfo_v2", device, pci, info);
 }
-
 }
