@@ -8,8 +8,10 @@ source experiments/install.sh
 install_missing $build_packages
 
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+gpus=$( (nvidia-smi -L 2>/dev/null || true) | grep -c '^GPU' || true)
 if [ ! -f build/CMakeCache.txt ]; then
-    cmake --preset default -DLOCKSTEP_TESTS=OFF >/dev/null
+    # Without a GPU here its executor would only be built to say that a driver is missing; `cmake --preset cuda` builds it anyway.
+    cmake --preset default -DLOCKSTEP_TESTS=OFF -DLOCKSTEP_CUDA="$([ "$gpus" -gt 0 ] && echo AUTO || echo OFF)" >/dev/null
 fi
 echo "== building (a few minutes the first time)"
 cmake --build build --target lockstep | tail -n 1
@@ -26,8 +28,16 @@ launch "$ranks" $lockstep machine detect --threads $((cores / ranks)) --quiet >/
 for n in $(seq 1 "$ranks"); do
     echo
     echo "== 2. training ResNet-50 for real on $n rank(s)"
-    launch "$n" $lockstep run experiments/quick.yaml --out "$runs/$n" --quiet >/dev/null
+    launch "$n" $lockstep run experiments/quick.yaml --backend cpu --out "$runs/$n" --quiet >/dev/null
 done
+
+if [ "$gpus" -gt 0 ]; then
+    echo
+    echo "== 2. training ResNet-50 for real on 1 and on $gpus GPU(s)"
+    $lockstep run experiments/gpu-resnet50.yaml --out "$runs-gpu/1" --quiet >/dev/null
+    [ "$gpus" -eq 1 ] || launch "$gpus" $lockstep run experiments/gpu-resnet50.yaml --out "$runs-gpu/$gpus" --quiet >/dev/null
+    $lockstep analyze "$runs-gpu"/*
+fi
 
 echo
 echo "== 3. what was measured"

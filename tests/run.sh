@@ -19,7 +19,7 @@ if [ -z "${LOCKSTEP_CORPUS:-}" ] && [ -d ../shared/data ]; then
 fi
 
 echo "== formatting"
-git ls-files '*.cpp' '*.hpp' '*.cu' | xargs clang-format --dry-run --Werror
+git ls-files '*.cpp' '*.hpp' '*.cu' '*.cuh' | xargs clang-format --dry-run --Werror
 
 echo "== building"
 cmake --preset ci >/dev/null

@@ -18,6 +18,7 @@
 #include "gpu/step_events.hpp"
 #include "gpu/wire_check.hpp"
 #include "step/schedule.hpp"
+#include "world/agree.hpp"
 #include "world/clock_sync.hpp"
 
 namespace lockstep::gpu {
@@ -89,23 +90,28 @@ struct GpuExecutor::Prepared {
     std::atomic<std::int64_t> issued_steps{0};  // those whose ops are all with the device
     DeviceSampler sampler;
 
-    Prepared(const step::StepGraph& g, world::World& world, const GpuOptions& options, const GpuFacts& facts)
+    /// What a rank can do alone: a failure here reaches the others before they wait for it.
+    Prepared(const step::StepGraph& g, int rank, const GpuOptions& options, const GpuFacts& facts)
         : graph(g),
-          schedule(step::make_schedule(g, g.rank_class(world.rank()).program)),
-          memory(g, world.rank()),
+          schedule(step::make_schedule(g, g.rank_class(rank).program)),
+          memory(g, rank),
           streams(make_streams(schedule)),
           kernels(schedule, memory),
-          communicators(make_communicators(g, world, options.timeout)),
           events(schedule),
           clock(options.epoch),
           sampling(options.record_every, events.events_per_step(), cost_of_an_event()),
-          control(world.split(0, world.rank())),
           losses(allocate_pinned(kept_losses * static_cast<std::int64_t>(sizeof(float)), "losses")),
           loss_position(g.loss.is_valid() ? step::last_writer(schedule, g.loss) : -1),
           sampler(facts.pci_bus_id, options.epoch) {
-        bind_communications(world.rank());
         memory.initialise(streams[anchor_lane(schedule)].get());
         check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+    }
+
+    /// Collective.
+    void connect(world::World& world, Seconds timeout) {
+        communicators = make_communicators(graph, world, timeout);
+        control = world.split(0, world.rank());
+        bind_communications(world.rank());
     }
 
     static constexpr std::int64_t kept_losses = 3;
@@ -219,7 +225,8 @@ void GpuExecutor::prepare(const step::StepGraph& graph) {
     if (graph.mesh.ranks() != world_.size())
         throw InputError(fmt::format("the step graph is for {} ranks but {} run; start as many as the plan has",
                                      graph.mesh.ranks(), world_.size()));
-    prepared_ = std::make_unique<Prepared>(graph, world_, options_, facts_);
+    world::agree(world_, [&] { prepared_ = std::make_unique<Prepared>(graph, world_.rank(), options_, facts_); });
+    prepared_->connect(world_, options_.timeout);
     prepared_->set_epoch(options_.epoch);
     visible_.store(prepared_.get(), std::memory_order_release);
 }

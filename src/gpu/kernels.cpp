@@ -2,7 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
+#include <thread>
+
 #include "base/error.hpp"
+#include "gpu/cuda_check.hpp"
 
 namespace lockstep::gpu {
 
@@ -53,11 +57,22 @@ struct Maker {
 
     Result operator()(const step::Compute& op) const { return std::visit(*this, op); }
     Result operator()(const step::Copy& op) const {
-        if (op.kind == step::Copy::Kind::input) return make_wait();  // the inputs are in place
+        if (op.kind == step::Copy::Kind::input) return make_input(op.least_time);
         return make_copy(op.factor, o);
     }
     Result operator()(const step::HostSync&) const { return make_wait(); }
     Result operator()(const step::StreamWait&) const { return make_wait(); }
+    /// Inputs are in place, but a batch may not come faster than the pipeline brings it: the stream sleeps that long.
+    static Result make_input(Seconds least_time) {
+        if (least_time.value <= 0) return make_wait();
+        auto pause = std::make_shared<std::chrono::duration<double>>(least_time.value);
+        return make_function_kernel([pause](const Moment&, cudaStream_t stream) {
+            const auto sleep = [](void* duration) {
+                std::this_thread::sleep_for(*static_cast<std::chrono::duration<double>*>(duration));
+            };
+            check_cuda(cudaLaunchHostFunc(stream, sleep, pause.get()), "cudaLaunchHostFunc");
+        });
+    }
     /// The executor does the waiting.
     static Result make_wait() {
         return make_function_kernel([](const Moment&, cudaStream_t) {});

@@ -83,6 +83,12 @@ std::vector<NvLinkPeer> NvmlDevice::nv_links() const {
     return result;
 }
 
+std::optional<Bytes> NvmlDevice::free_memory() const {
+    nvml::Memory memory{};
+    if (call(library_->memory, device_, &memory) != Return::success) return std::nullopt;
+    return Bytes{static_cast<double>(memory.free)};
+}
+
 bool NvmlDevice::has_mig_instances() const {
     unsigned current = 0, pending = 0;
     return call(library_->mig_mode, device_, &current, &pending) == Return::success && current == 1;

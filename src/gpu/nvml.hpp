@@ -35,6 +35,7 @@ public:
     std::optional<Frequency> most_sm_clock() const;
     std::optional<PcieLink> pcie() const;
     std::vector<NvLinkPeer> nv_links() const;
+    std::optional<Bytes> free_memory() const;
     /// Whether the GPU is divided into instances; what a program sees of it is then one of them.
     bool has_mig_instances() const;
 

@@ -48,6 +48,7 @@ void NvmlLibrary::find_functions() {
     find(link_state, "nvmlDeviceGetNvLinkState");
     find(link_peer, "nvmlDeviceGetNvLinkRemoteDeviceType");
     find(link_pci, "nvmlDeviceGetNvLinkRemotePciInfo_v2");
+    find(memory, "nvmlDeviceGetMemoryInfo");
     find(mig_mode, "nvmlDeviceGetMigMode");
 }
 

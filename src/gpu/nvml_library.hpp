@@ -39,6 +39,7 @@ struct NvmlLibrary {
     nvml::Return (*link_state)(nvml::Device*, unsigned, nvml::Enable*) = nullptr;
     nvml::Return (*link_peer)(nvml::Device*, unsigned, nvml::LinkPeer*) = nullptr;
     nvml::Return (*link_pci)(nvml::Device*, unsigned, nvml::PciInfo*) = nullptr;
+    nvml::Return (*memory)(nvml::Device*, nvml::Memory*) = nullptr;
     nvml::Return (*mig_mode)(nvml::Device*, unsigned*, unsigned*) = nullptr;
 
 private:

@@ -25,6 +25,10 @@ enum class Enable : int { disabled = 0, enabled = 1 };                          
 enum class LinkPeer : int { gpu = 0, ibm_npu = 1, nv_switch = 2, unknown = 255 };  // nvmlIntNvLinkDeviceType_t
 inline constexpr unsigned most_links = 18;                                         // NVML_NVLINK_MAX_LINKS
 
+struct Memory {  // nvmlMemory_t, bytes
+    unsigned long long total, free, used;
+};
+
 struct PciInfo {  // nvmlPciInfo_t
     char bus_id_legacy[16];
     unsigned domain, bus, device;

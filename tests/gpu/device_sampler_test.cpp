@@ -4,25 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <cstdlib>
 #include <thread>
 
+#include "gpu/variable.hpp"
 #include "world/clock_sync.hpp"
 
-namespace lockstep::gpu {
+namespace lockstep::gpu::testing {
 namespace {
-
-/// A variable that the test double reads, while this exists.
-class Setting {
-public:
-    Setting(const char* name, const char* value) : name_(name) { setenv(name, value, 1); }
-    ~Setting() { unsetenv(name_); }
-    Setting(const Setting&) = delete;
-    Setting& operator=(const Setting&) = delete;
-
-private:
-    const char* name_;
-};
 
 std::string first_gpu() {
     char id[32] = "";
@@ -66,7 +54,7 @@ TEST(DeviceSampler, samples_come_from_the_first_step_on_and_say_when_they_were_t
 }
 
 TEST(DeviceSampler, throttle_reasons_are_kept_also_those_without_a_name) {
-    const Setting throttle("LOCKSTEP_DOUBLE_THROTTLE", "1060");  // 0x424
+    const Variable throttle("LOCKSTEP_DOUBLE_THROTTLE", "1060");  // 0x424
     DeviceSampler sampler(first_gpu(), world::steady_now(), interval);
     sampler.start();
     const auto sample = wait_for_sample(sampler, {0});
@@ -77,7 +65,7 @@ TEST(DeviceSampler, throttle_reasons_are_kept_also_those_without_a_name) {
 }
 
 TEST(DeviceSampler, what_a_gpu_does_not_tell_is_not_there_and_named) {
-    const Setting fail("LOCKSTEP_DOUBLE_FAIL", "nvmlDeviceGetPowerUsage:1:3,nvmlDeviceGetPowerUsage:2:3");
+    const Variable fail("LOCKSTEP_DOUBLE_FAIL", "nvmlDeviceGetPowerUsage:1:3,nvmlDeviceGetPowerUsage:2:3");
     DeviceSampler sampler(first_gpu(), world::steady_now(), Seconds{10});
     EXPECT_EQ(sampler.description(), "every 10000 ms, by NVML; not told: power: Not Supported");
     sampler.start();
@@ -90,7 +78,7 @@ TEST(DeviceSampler, what_a_gpu_does_not_tell_is_not_there_and_named) {
 TEST(DeviceSampler, without_nvml_or_for_an_unknown_gpu_there_are_no_samples_and_it_says_why) {
     DeviceSampler unknown("dead:be:ef.0", world::steady_now(), interval);
     EXPECT_EQ(unknown.description(), "none: NVML about dead:be:ef.0: Not Found");
-    const Setting driver("LOCKSTEP_DOUBLE_DRIVER", "none");
+    const Variable driver("LOCKSTEP_DOUBLE_DRIVER", "none");
     DeviceSampler absent("0000:01:00.0", world::steady_now(), interval);
     EXPECT_EQ(absent.description(), "none: NVML does not start: Driver Not Loaded");
     for (DeviceSampler* sampler : {&unknown, &absent}) {
@@ -101,7 +89,7 @@ TEST(DeviceSampler, without_nvml_or_for_an_unknown_gpu_there_are_no_samples_and_
 }
 
 TEST(DeviceSampler, an_nvml_that_never_answers_holds_nobody_up) {
-    const Setting hang("LOCKSTEP_DOUBLE_HANG", "nvmlDeviceGetPowerUsage:2");  // the thread's first
+    const Variable hang("LOCKSTEP_DOUBLE_HANG", "nvmlDeviceGetPowerUsage:2");  // the thread's first
     const auto begin = std::chrono::steady_clock::now();
     {
         DeviceSampler sampler(first_gpu(), world::steady_now(), interval);
@@ -113,4 +101,4 @@ TEST(DeviceSampler, an_nvml_that_never_answers_holds_nobody_up) {
 }
 
 }  // namespace
-}  // namespace lockstep::gpu
+}  // namespace lockstep::gpu::testing

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace lockstep::gpu {
+namespace lockstep::gpu::testing {
 namespace {
 
 TEST(ExecutorFacts, algorithms_of_alike_ops_take_one_line_and_others_one_each) {
@@ -37,4 +37,4 @@ TEST(ExecutorFacts, communicators_are_named_with_their_ranks_and_nccl_with_its_v
 }
 
 }  // namespace
-}  // namespace lockstep::gpu
+}  // namespace lockstep::gpu::testing

@@ -19,6 +19,8 @@ LIBRARIES = {
     "boost/": "cli",
     "gtest": "tests", "gmock": "tests", "benchmark/": "tests",
 }
+# Of these folders others see these headers only: the rest belongs to a module that may not be there.
+SEEN_FROM_OUTSIDE = {"gpu": {"gpu/backend.hpp"}}
 FORBIDDEN_NAMES = ("util", "common", "helper", "manager", "impl")
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[">]', re.MULTILINE)
 
@@ -59,13 +61,16 @@ def check_file(path, folder, floors, allowed):
                 problems.append(f"{path}: includes \"{header}\", which is in no folder of src/")
             elif other not in allowed:
                 problems.append(f"{path}: {folder} may not include {other} (allowed: {', '.join(sorted(allowed))})")
+            elif other != folder and header not in SEEN_FROM_OUTSIDE.get(other, {header}):
+                problems.append(f"{path}: \"{header}\" is not seen outside {other}/")
         else:
             owner = library_folder(header)
             if owner is not None and owner != folder:
                 problems.append(f"{path}: <{header}> belongs to {owner}/ only")
-    if path.suffix == ".hpp" and "#pragma once" not in text:
+    is_header = path.suffix in (".hpp", ".cuh")
+    if is_header and "#pragma once" not in text:
         problems.append(f"{path}: a header without #pragma once")
-    if path.suffix == ".hpp" and not text.startswith("// "):
+    if is_header and not text.startswith("// "):
         problems.append(f"{path}: a header opens with a sentence that says what it is")
     if any(path.stem == name or path.stem.endswith("_" + name) for name in FORBIDDEN_NAMES):
         problems.append(f"{path}: the name says nothing; name what it does")
@@ -86,7 +91,7 @@ def check(src, floors):
             continue
         allowed = reachable(floors, folder.name)
         for path in sorted(folder.rglob("*")):
-            if path.suffix in (".hpp", ".cpp", ".cu"):
+            if path.suffix in (".hpp", ".cpp", ".cu", ".cuh"):
                 files += 1
                 problems += check_file(path, folder.name, floors, allowed)
     if files == 0:

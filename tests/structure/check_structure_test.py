@@ -6,7 +6,7 @@ import unittest
 
 import check_structure
 
-FLOORS = {"base": [], "world": ["base"], "step": ["base"], "cli": ["world", "step"]}
+FLOORS = {"base": [], "world": ["base"], "step": ["base"], "gpu": ["step"], "cli": ["world", "step", "gpu"]}
 
 
 class StructureTest(unittest.TestCase):
@@ -32,6 +32,10 @@ class StructureTest(unittest.TestCase):
 
     def test_a_library_in_the_wrong_folder_is_found(self):
         self.assertIn("belongs to world/ only", self.problems({"step/a.cpp": "#include <mpi.h>\n"})[0])
+
+    def test_what_a_module_hides_is_not_seen_outside(self):
+        self.assertEqual(self.problems({"cli/a.cpp": '#include "gpu/backend.hpp"\n'}), [])
+        self.assertIn("not seen outside gpu/", self.problems({"cli/a.cpp": '#include "gpu/kernels.hpp"\n'})[0])
 
     def test_an_unknown_folder_is_found(self):
         self.assertIn("does not know", self.problems({"stray/a.cpp": "int a;\n", "base/b.cpp": "int b;\n"})[0])

@@ -66,7 +66,7 @@ int peer_of(const gpu::nvml::Device* device, unsigned link) {
 
 using namespace lockstep::gpu_double;
 using lockstep::gpu::nvml::Clock, lockstep::gpu::nvml::Enable, lockstep::gpu::nvml::LinkPeer,
-    lockstep::gpu::nvml::PciInfo, lockstep::gpu::nvml::Sensor;
+    lockstep::gpu::nvml::Memory, lockstep::gpu::nvml::PciInfo, lockstep::gpu::nvml::Sensor;
 using DeviceHandle = lockstep::gpu::nvml::Device*;
 
 extern "C" {
@@ -104,7 +104,8 @@ Return nvmlDeviceGetHandleByPciBusId_v2(const char* id, DeviceHandle* device) {
     return api("nvmlDeviceGetHandleByPciBusId_v2", [&] {
         std::string wanted = id;
         std::transform(wanted.begin(), wanted.end(), wanted.begin(), [](unsigned char c) { return std::toupper(c); });
-        for (const Device& d : all_devices())
+        const auto all = all_devices();
+        for (const Device& d : *all)
             if (wanted == pci_bus_id(d)) {
                 *device = reinterpret_cast<DeviceHandle>(static_cast<std::uintptr_t>(d.number) + 1);
                 return Return::success;
@@ -143,6 +144,11 @@ Return nvmlDeviceGetCurrPcieLinkWidth(DeviceHandle device, unsigned* lanes) {
 Return nvmlDeviceGetMaxPcieLinkWidth(DeviceHandle device, unsigned* lanes) {
     return tell("nvmlDeviceGetMaxPcieLinkWidth", device, lanes, 16U);
 }
+// Of the whole machine's programs; here of none.
+Return nvmlDeviceGetMemoryInfo(DeviceHandle device, Memory* memory) {
+    const unsigned long long total = controls()->memory;
+    return tell("nvmlDeviceGetMemoryInfo", device, memory, Memory{total, total, 0});
+}
 Return nvmlDeviceGetMigMode(DeviceHandle device, unsigned* current, unsigned* pending) {
     *pending = controls()->mig ? 1 : 0;
     return tell("nvmlDeviceGetMigMode", device, current, controls()->mig ? 1U : 0U);
@@ -160,7 +166,7 @@ Return nvmlDeviceGetNvLinkRemotePciInfo_v2(DeviceHandle device, unsigned link, P
     const int peer = peer_of(device, link);
     if (peer < 0) return Return::not_supported;
     PciInfo info{};
-    const std::string id = "0000" + pci_bus_id(all_devices()[static_cast<std::size_t>(peer)]);
+    const std::string id = "0000" + pci_bus_id(all_devices()->at(static_cast<std::size_t>(peer)));
     std::memcpy(info.bus_id, id.c_str(), id.size() + 1);
     return tell("nvmlDeviceGetNvLinkRemotePciInfo_v2", device, pci, info);
 }

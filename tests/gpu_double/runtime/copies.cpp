@@ -45,6 +45,16 @@ bool check_copy(const char* function, void* to, const void* from, std::size_t by
            check_side(function, "source", from, bytes, from_device, host);
 }
 
+// A copy on the default stream waits for no other stream, so work under way there may still write what it reads.
+bool check_idle(int device) {
+    for (const auto& stream : streams_of(device))
+        if (!stream->is_default() && !stream->idle()) {
+            report_misuse("cudaMemcpy while work on another stream is unfinished, which it does not wait for");
+            return false;
+        }
+    return true;
+}
+
 }  // namespace
 }  // namespace lockstep::gpu_double
 
@@ -69,7 +79,8 @@ cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpy
         const auto queue = find_stream(nullptr, "cudaMemcpy");
         if (!queue) return cudaErrorNoDevice;
         if (bytes == 0) return cudaSuccess;
-        if (!check_copy("cudaMemcpy", to, from, bytes, kind, Host::any)) return cudaErrorInvalidValue;
+        if (!check_copy("cudaMemcpy", to, from, bytes, kind, Host::any) || !check_idle(queue->device()))
+            return cudaErrorInvalidValue;
         queue->wait(queue->push([=] { std::memmove(to, from, bytes); }));
         return device_failure(queue->device());
     });

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
+#include <mutex>
 #include <optional>
 #include <sstream>
 
@@ -34,31 +35,23 @@ std::optional<Device> named(const std::vector<Device>& all, const std::string& e
     return std::nullopt;
 }
 
-}  // namespace
-
-std::string pci_bus_id(const Device& device) {
-    return fmt::format("{:04X}:{:02X}:00.0", device.pci_domain, device.pci_bus);
-}
-
-std::vector<Device> all_devices() {
-    const auto now = controls();
+std::vector<Device> list_all(const Controls& controls) {
     std::vector<Device> devices;
-    for (int number = 0; number < now->devices; ++number) {
+    for (int number = 0; number < controls.devices; ++number) {
         Device device{number, {}, {}, 0xd0b1, number + 10};
         std::memcpy(device.uuid.bytes, "test double GPU", 15);
         device.uuid.bytes[3] = static_cast<char>(number);  // among the digits that people shorten a UUID to
-        device.uuid_text = text_of(device.uuid, now->mig);
+        device.uuid_text = text_of(device.uuid, controls.mig);
         devices.push_back(device);
     }
     return devices;
 }
 
-std::vector<Device> visible_devices() {
-    const std::vector<Device> all = all_devices();
-    const auto list = controls()->visible;
-    if (!list) return all;
+std::vector<Device> list_visible(const Controls& controls) {
+    const std::vector<Device> all = list_all(controls);
+    if (!controls.visible) return all;
     std::vector<Device> visible;
-    std::istringstream entries(*list);
+    std::istringstream entries(*controls.visible);
     for (std::string entry; std::getline(entries, entry, ',');) {
         const auto device = named(all, entry);
         if (!device) break;
@@ -68,5 +61,32 @@ std::vector<Device> visible_devices() {
     }
     return visible;
 }
+
+/// The lists, until the controls change.
+struct Lists {
+    std::shared_ptr<const Controls> valid_for;
+    std::shared_ptr<const std::vector<Device>> all, visible;
+};
+Lists current_lists() {
+    static std::mutex& mutex = *new std::mutex;
+    static Lists& lists = *new Lists;
+    const std::lock_guard lock(mutex);
+    if (const auto now = controls(); now != lists.valid_for) {
+        lists.all = std::make_shared<const std::vector<Device>>(list_all(*now));
+        lists.visible = std::make_shared<const std::vector<Device>>(list_visible(*now));
+        lists.valid_for = now;
+    }
+    return lists;
+}
+
+}  // namespace
+
+std::string pci_bus_id(const Device& device) {
+    return fmt::format("{:04X}:{:02X}:00.0", device.pci_domain, device.pci_bus);
+}
+
+std::shared_ptr<const std::vector<Device>> all_devices() { return current_lists().all; }
+
+std::shared_ptr<const std::vector<Device>> visible_devices() { return current_lists().visible; }
 
 }  // namespace lockstep::gpu_double

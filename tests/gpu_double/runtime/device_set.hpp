@@ -3,6 +3,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -18,9 +19,9 @@ struct Device {
 std::string pci_bus_id(const Device& device);
 
 /// The machine's: equal in every process.
-std::vector<Device> all_devices();
+std::shared_ptr<const std::vector<Device>> all_devices();
 /// Those that CUDA_VISIBLE_DEVICES leaves, in its order. An entry that names no device, or one a second time, ends the
 /// list.
-std::vector<Device> visible_devices();
+std::shared_ptr<const std::vector<Device>> visible_devices();
 
 }  // namespace lockstep::gpu_double

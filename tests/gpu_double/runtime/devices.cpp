@@ -13,7 +13,8 @@ namespace {
 thread_local int current_ordinal = 0;
 
 cudaError_t device_at(int ordinal, Device& device) {
-    const std::vector<Device> devices = visible_devices();
+    const auto visible = visible_devices();
+    const std::vector<Device>& devices = *visible;
     if (devices.empty()) return cudaErrorNoDevice;
     if (ordinal < 0 || ordinal >= static_cast<int>(devices.size())) return cudaErrorInvalidDevice;
     device = devices[static_cast<std::size_t>(ordinal)];
@@ -102,7 +103,7 @@ cudaError_t cudaDriverGetVersion(int* version) {
 cudaError_t cudaGetDeviceCount(int* count) {
     *count = 0;
     return api("cudaGetDeviceCount", [&] {
-        *count = static_cast<int>(visible_devices().size());
+        *count = static_cast<int>(visible_devices()->size());
         return *count > 0 ? cudaSuccess : cudaErrorNoDevice;
     });
 }

@@ -3,6 +3,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -36,7 +37,11 @@ private:
     bool is_default_;
     mutable std::mutex mutex_;
     mutable std::condition_variable changed_;
-    std::deque<std::function<void()>> queue_;
+    struct Item {
+        std::function<void()> work;
+        std::chrono::microseconds delay;  ///< how long it may wait first
+    };
+    std::deque<Item> queue_;
     std::uint64_t pushed_ = 0, done_ = 0;
     bool closed_ = false;
 };

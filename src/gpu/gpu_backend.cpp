@@ -1,0 +1,60 @@
+#include "gpu/gpu_backend.hpp"
+
+#include <cuda_runtime_api.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <string_view>
+
+#include "base/error.hpp"
+#include "gpu/device_probe.hpp"
+#include "gpu/gpu_executor.hpp"
+#include "gpu/libraries.hpp"
+#include "gpu/numa.hpp"
+#include "gpu/nvml.hpp"
+#include "gpu/rank_device.hpp"
+#include "world/agree.hpp"
+
+namespace lockstep::gpu {
+
+std::vector<GpuFacts> GpuBackend::devices() { return probe_devices(); }
+
+int GpuBackend::choose_device(world::World& world) {
+    std::vector<GpuFacts> visible;
+    world::agree(world, [&] { visible = probe_devices(); });
+    return gpu::choose_device(world, visible);
+}
+
+std::string GpuBackend::binding_warning(int ordinal) {
+    return numa_warning(probe_devices().at(static_cast<std::size_t>(ordinal)), allowed_numa_nodes());
+}
+
+std::unique_ptr<step::Executor> GpuBackend::executor(world::World& world, const GpuOptions& options) {
+    return std::make_unique<GpuExecutor>(world, options,
+                                         probe_devices().at(static_cast<std::size_t>(options.device)));
+}
+
+std::string GpuBackend::versions() { return library_versions(); }
+
+std::map<std::string, std::string> GpuBackend::provenance() {
+    std::map<std::string, std::string> provenance{{"gpu_libraries", library_versions()}};
+    const Nvml nvml;
+    provenance["nvidia_driver"] = nvml.driver_version().value_or("not told: " + nvml.absent());
+    int driver = 0;
+    if (cudaDriverGetVersion(&driver) == cudaSuccess)
+        provenance["nvidia_driver_cuda"] = driver > 0 ? cuda_version_text(driver) : "none";
+    try {
+        for (const GpuFacts& gpu : probe_devices())
+            provenance[fmt::format("gpu{}", gpu.ordinal)] =
+                fmt::format("{}, {}, {}", gpu.name, gpu.uuid, gpu.pci_bus_id);
+    } catch (const RuntimeError& error) { provenance["gpu0"] = std::string("none: ") + error.what(); }
+    for (char** variable = environ; *variable != nullptr; ++variable) {
+        const std::string_view text(*variable);
+        const std::size_t equals = text.find('=');
+        if (text.starts_with("NCCL_") && equals != std::string_view::npos)
+            provenance[fmt::format("env.{}", text.substr(0, equals))] = text.substr(equals + 1);
+    }
+    return provenance;
+}
+
+}  // namespace lockstep::gpu
