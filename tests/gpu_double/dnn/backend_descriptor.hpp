@@ -41,8 +41,10 @@ struct BackendDescriptor {
     }
     template <class T>
     T value(cudnnBackendAttributeName_t name, T otherwise) const {
-        const std::vector<T> all = values<T>(name);
-        return all.empty() ? otherwise : all.front();
+        const auto found = attributes.find(name);
+        if (found == attributes.end() || found->second.count < 1) return otherwise;
+        std::memcpy(&otherwise, found->second.values.data(), sizeof(T));
+        return otherwise;
     }
     BackendPointer descriptor(cudnnBackendAttributeName_t name) const {
         const auto found = attributes.find(name);
