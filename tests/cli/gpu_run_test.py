@@ -132,7 +132,7 @@ class GpuRun(unittest.TestCase):
         self.fails(r"(?s)within|timed out|waited", ranks=2, hang="ncclCommInitRankConfig:1@1")
 
     def test_memory_that_can_not_be_had_is_an_error_on_all_ranks(self):
-        self.fails(r"cudaMalloc of [\d.]+ GB for .* failed: 2 cudaErrorMemoryAllocation", ranks=2, fail="cudaMalloc:1")
+        self.fails(r"cudaMalloc of [\d.]+ GB for .* failed: 2 cudaErrorMemoryAllocation", ranks=2, fail="cudaMalloc:1:2")
 
 
 class GpuPlans(unittest.TestCase):
@@ -149,7 +149,7 @@ class GpuPlans(unittest.TestCase):
     def test_plans_give_the_unsplit_step(self):
         for name, settings in self.PLANS.items():
             with self.subTest(plan=name), tempfile.TemporaryDirectory() as folder:
-                options = [word for setting in settings for word in ("--set", setting)]
+                options = [word for setting in ["ranks=[4]", *settings] for word in ("--set", setting)]
                 done = lockstep("run", TINY, "--backend", "gpu", "--out", f"{folder}/run", "--check", "numeric", "--steps", "2", *options, ranks=4,
                                 environment=gpus(4))
                 self.assertEqual(done.returncode, 0, done.stderr)
