@@ -21,10 +21,10 @@ constexpr Kind of_one[] = {Kind::relu, Kind::gelu, Kind::silu, Kind::tanh, Kind:
 constexpr Kind of_two[] = {Kind::relu_backward, Kind::gelu_backward, Kind::silu_backward, Kind::tanh_backward,
                            Kind::add};
 
-/// From tiny to huge, on both sides of 0.
+/// From tiny to large, on both sides of 0; of squares that fp16 holds.
 Values arguments(std::int64_t n, std::uint64_t stream) {
     Values x = normal_values(n, stream, 3);
-    const Values edges{0, 1e-6F, -1e-6F, 20, -20, 1e4F, -1e4F};
+    const Values edges{0, 1e-6F, -1e-6F, 20, -20, 200, -200};
     for (std::size_t i = 0; i < edges.size() && i < x.size(); ++i) x[i] = edges[i];
     return x;
 }
@@ -88,9 +88,9 @@ TEST(GpuElementwise, rows_in_zigzag_get_the_row_of_their_position) {
                 expect_parity({step::Compute{op},
                                {x, slot({8, width}, normal_values(8 * width, 2), type)},
                                {result({4, 3, width}, type)}});
-                op.positions = 7;
+                op.positions = 5;
                 EXPECT_THROW(
-                    run_on_gpu({step::Compute{op}, {x, slot({7, width}, {}, type)}, {result({4, 3, width}, type)}}),
+                    run_on_gpu({step::Compute{op}, {x, slot({5, width}, {}, type)}, {result({4, 3, width}, type)}}),
                     LogicError);
             }
 }
