@@ -66,6 +66,7 @@ public:
         for (const MathType math : maths_of_device()) {
             for (const std::int64_t n : options_.product_sizes) measure_product(math, n);
             measure_convolutions(math);
+            if (options_.attention_seq > 0 && dtype_of(math) != DType::fp32) measure_attention(math);
         }
         measure_memory();
         measure_host_copies();
@@ -121,6 +122,29 @@ private:
                 const Timed timed = time(c, math, operands_of(c, dtype_of(math)));
                 result_.convolutions.push_back({layer.name, pass, math, flops_of(c) / timed.time, timed.algorithm});
             }
+    }
+    /// Forward 4 b h s^2 d flops, backward twice that.
+    void measure_attention(MathType math) {
+        constexpr std::int64_t batch = 4, heads = 16, head_dim = 64;
+        const std::int64_t seq = options_.attention_seq;
+        const DType dtype = dtype_of(math);
+        step::Attention op{
+            .batch = batch, .seq = seq, .heads = heads, .kv_heads = heads, .head_dim = head_dim, .causal = false};
+        const Flops forward{2.0 * static_cast<double>(batch * heads * head_dim * seq) * static_cast<double>(seq)};
+        const auto operands = [&] {
+            const Operand qkv = tensor({seq, batch, heads, 3, head_dim}, dtype);
+            const Operand context = tensor({seq, batch, heads, head_dim}, dtype);
+            const Operand lse = tensor({batch, heads, seq}, DType::fp32);
+            if (op.pass == Pass::forward) return Operands{{qkv}, {{context}, {lse}}};
+            const Operand dcontext = tensor({seq, batch, heads, head_dim}, dtype);
+            return Operands{{dcontext, qkv, context, lse}, {{tensor({seq, batch, heads, 3, head_dim}, dtype)}}};
+        };
+        for (const Pass pass : {Pass::forward, Pass::backward_data}) {
+            op.pass = pass;
+            const Timed timed = time(op, math, operands());
+            const Flops flops = pass == Pass::forward ? forward : 2.0 * forward;
+            result_.attention.push_back({pass, math, flops / timed.time, timed.algorithm});
+        }
     }
     Operands operands_of(const Convolution& c, DType dtype) {
         constexpr auto last = step::Layout::channels_last;

@@ -15,6 +15,7 @@ struct BenchmarkOptions {
     std::vector<std::int64_t> product_sizes = {256, 512, 1024, 2048, 4096, 8192};
     std::int64_t convolution_batch = 64;
     std::int64_t image_size = 224;                        ///< of the network whose convolutions are measured
+    std::int64_t attention_seq = 2048;                    ///< tokens of a sequence; 0: attention isn't measured
     std::int64_t buffer_bytes = std::int64_t{512} << 20;  ///< of memory and copies: beyond any cache
     Seconds budget{0.05};                                 ///< of each figure
 };
@@ -36,9 +37,18 @@ struct ConvolutionRate {
     std::string algorithm;
 };
 
+/// Attention without mask and dropout, 16 heads of 64; flops as step::Op counts them.
+struct AttentionRate {
+    step::Pass pass = step::Pass::forward;
+    MathType math = MathType::fp16;
+    FlopRate rate;
+    std::string algorithm;
+};
+
 struct DeviceMeasurement {
     std::vector<ProductRate> products;          ///< by math, then size
     std::vector<ConvolutionRate> convolutions;  ///< by math, then layer, then pass
+    std::vector<AttentionRate> attention;       ///< of halves: by math, then pass
     Bandwidth copy;                             ///< read and written, by the driver's copy inside the device
     Bandwidth add;                              ///< read and written, by an own kernel: c = a + b in fp32
     Bandwidth host_to_device, device_to_host;   ///< of pinned memory
