@@ -35,15 +35,15 @@ cudaDataType_t blas_type(DType dtype) {
     }
 }
 
-MatrixDescriptor make_matrix(DType dtype, std::int64_t batch, std::int64_t rows, std::int64_t columns) {
+MatrixDescriptor make_matrix(DType dtype, const MatrixShape& shape) {
     cublasLtMatrixLayout_t matrix = nullptr;
-    check_blas(cublasLtMatrixLayoutCreate(&matrix, blas_type(dtype), static_cast<std::uint64_t>(rows),
-                                          static_cast<std::uint64_t>(columns), rows),
+    check_blas(cublasLtMatrixLayoutCreate(&matrix, blas_type(dtype), static_cast<std::uint64_t>(shape.rows),
+                                          static_cast<std::uint64_t>(shape.columns), shape.column_step),
                "cublasLtMatrixLayoutCreate");
     MatrixDescriptor owner(matrix);
-    if (batch > 1) {
-        set(matrix, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, static_cast<std::int32_t>(batch));
-        set(matrix, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, rows * columns);
+    if (shape.batch > 1) {
+        set(matrix, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, static_cast<std::int32_t>(shape.batch));
+        set(matrix, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, shape.matrix_step);
     }
     return owner;
 }

@@ -18,8 +18,12 @@ struct MatrixDeleter {
     void operator()(cublasLtMatrixLayout_t matrix) const { cublasLtMatrixLayoutDestroy(matrix); }
 };
 using MatrixDescriptor = std::unique_ptr<std::remove_pointer_t<cublasLtMatrixLayout_t>, MatrixDeleter>;
-/// Column-major without gaps: `batch` matrices of rows x columns, one after the other.
-MatrixDescriptor make_matrix(DType dtype, std::int64_t batch, std::int64_t rows, std::int64_t columns);
+/// Column-major: `batch` matrices of rows x columns. From one column, and one matrix, to the next it is so many
+/// elements.
+struct MatrixShape {
+    std::int64_t batch = 1, rows = 0, columns = 0, column_step = 0, matrix_step = 0;
+};
+MatrixDescriptor make_matrix(DType dtype, const MatrixShape& shape);
 
 struct ProductDeleter {
     void operator()(cublasLtMatmulDesc_t product) const { cublasLtMatmulDescDestroy(product); }

@@ -54,11 +54,11 @@ private:
 /// A group of one thread, on a host.
 class HostGroup {
 public:
-    int thread() const { return 0; }
-    int threads() const { return 1; }
-    float sum(float value) const { return value; }
-    float max(float value) const { return value; }
-    void barrier() const {}
+    __host__ __device__ int thread() const { return 0; }
+    __host__ __device__ int threads() const { return 1; }
+    __host__ __device__ float sum(float value) const { return value; }
+    __host__ __device__ float max(float value) const { return value; }
+    __host__ __device__ void barrier() const {}
 };
 
 template <int M>

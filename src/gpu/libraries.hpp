@@ -11,7 +11,8 @@
 #include <type_traits>
 
 #include "gpu/convolution.hpp"
-#include "gpu/gemm.hpp"
+#include "gpu/dnn_plan.hpp"
+#include "gpu/product.hpp"
 
 namespace lockstep::gpu {
 
@@ -44,6 +45,7 @@ public:
     /// The handle, which from now on enqueues on `stream`.
     cudnnHandle_t on(cudaStream_t stream);
     ConvolutionChoices& convolution_choices() { return convolution_choices_; }
+    DnnPlans& plans() { return plans_; }
 
 private:
     struct Deleter {
@@ -51,6 +53,7 @@ private:
     };
     std::unique_ptr<std::remove_pointer_t<cudnnHandle_t>, Deleter> handle_;
     ConvolutionChoices convolution_choices_;
+    DnnPlans plans_;
 };
 
 /// "CUDA 13.0, cuBLASLt 13.1.0, cuDNN 9.19.0, NCCL 2.28.9"

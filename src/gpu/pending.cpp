@@ -12,9 +12,6 @@ namespace {
 std::unique_ptr<step::Executor> GpuBackend::executor(world::World& world, const GpuOptions& options) {
     return std::make_unique<GpuExecutor>(world, options, devices().at(static_cast<std::size_t>(options.device)));
 }
-std::unique_ptr<Kernel> make_attention(const step::Attention&, MathType, const Operands&, const KernelSetup&) {
-    pending("attention");
-}
 std::unique_ptr<Kernel> make_reorder(const step::Reorder&, const Operands&) { pending("reorder"); }
 std::unique_ptr<Kernel> make_optimizer(const step::OptimizerUpdate&, const Operands&) { pending("optimizer"); }
 std::unique_ptr<Kernel> make_block_transpose(const step::BlockTranspose&, const Operands&) {

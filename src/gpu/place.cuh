@@ -24,6 +24,15 @@ public:
         return run.global + local - run.local;
     }
     __host__ __device__ int count() const { return count_; }
+    /// Local indices whose global ones are `last` at most. Of ascending runs they are the first ones.
+    __host__ __device__ std::int64_t up_to(std::int64_t last) const {
+        std::int64_t indices = 0;
+        for (int i = 0; i < count_; ++i) {
+            const std::int64_t n = last + 1 - runs_[i].global;
+            indices += n < 0 ? 0 : (n > runs_[i].count ? runs_[i].count : n);
+        }
+        return indices;
+    }
     /// On this rank, of a global index; -1: another rank has it.
     __host__ __device__ std::int64_t local(std::int64_t global) const {
         for (int i = 0; i < count_; ++i)

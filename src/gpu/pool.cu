@@ -1,11 +1,8 @@
 // Max and average pooling. Own kernels: cuDNN's backward pass wants the forward pass's input and output, while the
 // graph keeps the places of the largest elements. Each thread makes one element of the result, so nothing is added by
 // atomics and results don't depend on the order of threads.
-#include <fmt/format.h>
-
-#include <limits>
-
 #include "base/error.hpp"
+#include "gpu/divide.cuh"
 #include "gpu/element.cuh"
 #include "gpu/kernels.hpp"
 #include "gpu/launch.cuh"
@@ -13,26 +10,27 @@
 namespace lockstep::gpu {
 namespace {
 
-/// Of 32 bits: 64-bit divisions take several times as long.
 struct Geometry {
-    std::uint32_t channels, height, width, pooled_height, pooled_width;
-    std::int32_t kernel, stride, padding;
+    Divider channels, height, width, pooled_height, pooled_width;
+    std::int64_t kernel, stride, padding;
     bool is_channels_last;
+    __host__ __device__ std::int64_t pixels() const { return height.divisor() * width.divisor(); }
+    __host__ __device__ std::int64_t pooled_pixels() const { return pooled_height.divisor() * pooled_width.divisor(); }
 };
 
 /// An element of an image, or of what it is pooled to.
 struct Spot {
-    std::uint32_t image, channel, row, column;
+    std::int64_t image, channel, row, column;
 };
 
-__host__ __device__ inline std::uint32_t take(std::uint32_t& index, std::uint32_t extent) {
-    const std::uint32_t part = index % extent;
-    index /= extent;
-    return part;
+__host__ __device__ inline std::int64_t take(std::int64_t& index, const Divider& extent) {
+    const std::int64_t all = index;
+    index = extent.quotient(all);
+    return extent.remainder(all, index);
 }
 
-__host__ __device__ inline Spot spot_of(const Geometry& g, std::uint32_t index, std::uint32_t height,
-                                        std::uint32_t width) {
+__host__ __device__ inline Spot spot_of(const Geometry& g, std::int64_t index, const Divider& height,
+                                        const Divider& width) {
     Spot s{};
     if (g.is_channels_last) s.channel = take(index, g.channels);
     s.column = take(index, width);
@@ -43,51 +41,50 @@ __host__ __device__ inline Spot spot_of(const Geometry& g, std::uint32_t index, 
 }
 
 /// Index of the element at another pixel of the spot's image and channel.
-__host__ __device__ inline std::uint32_t index_of(const Geometry& g, const Spot& s, std::uint32_t pixel,
-                                                  std::uint32_t pixels) {
-    return g.is_channels_last ? (s.image * pixels + pixel) * g.channels + s.channel
-                              : (s.image * g.channels + s.channel) * pixels + pixel;
+__host__ __device__ inline std::int64_t index_of(const Geometry& g, const Spot& s, std::int64_t pixel,
+                                                 std::int64_t pixels) {
+    const std::int64_t channels = g.channels.divisor();
+    return g.is_channels_last ? (s.image * pixels + pixel) * channels + s.channel
+                              : (s.image * channels + s.channel) * pixels + pixel;
 }
 
 struct Range {
-    std::int32_t first, last;  // last is excluded
+    std::int64_t first, last;  // last is excluded
 };
 
 /// Pixels, along one dimension, of the window of pooled pixel `at` that lie in the image.
-__host__ __device__ inline Range window_of(const Geometry& g, std::uint32_t at, std::uint32_t extent) {
-    const std::int32_t begin = static_cast<std::int32_t>(at) * g.stride - g.padding, end = begin + g.kernel;
-    const auto most = static_cast<std::int32_t>(extent);
-    return {begin > 0 ? begin : 0, end < most ? end : most};
+__host__ __device__ inline Range window_of(const Geometry& g, std::int64_t at, std::int64_t extent) {
+    const std::int64_t begin = at * g.stride - g.padding, end = begin + g.kernel;
+    return {begin > 0 ? begin : 0, end < extent ? end : extent};
 }
 
 /// Pooled pixels, along one dimension, whose windows hold pixel `at`.
-__host__ __device__ inline Range windows_over(const Geometry& g, std::uint32_t at, std::uint32_t pooled_extent) {
-    const std::int32_t padded = static_cast<std::int32_t>(at) + g.padding;
-    const std::int32_t begin = padded < g.kernel ? 0 : (padded - g.kernel) / g.stride + 1, end = padded / g.stride + 1;
-    const auto most = static_cast<std::int32_t>(pooled_extent);
-    return {begin, end < most ? end : most};
+__host__ __device__ inline Range windows_over(const Geometry& g, std::int64_t at, std::int64_t pooled_extent) {
+    const auto padded = static_cast<std::int32_t>(at + g.padding), kernel = static_cast<std::int32_t>(g.kernel),
+               stride = static_cast<std::int32_t>(g.stride);
+    const std::int64_t begin = padded < kernel ? 0 : (padded - kernel) / stride + 1, end = padded / stride + 1;
+    return {begin, end < pooled_extent ? end : pooled_extent};
 }
 
 /// f(index, pixel) for the elements of the image in the window of a pooled element.
 template <class F>
 __host__ __device__ void for_window(const Geometry& g, const Spot& s, F f) {
-    const Range rows = window_of(g, s.row, g.height), columns = window_of(g, s.column, g.width);
-    for (std::int32_t i = rows.first; i < rows.last; ++i)
-        for (std::int32_t j = columns.first; j < columns.last; ++j) {
-            const std::uint32_t pixel = static_cast<std::uint32_t>(i) * g.width + static_cast<std::uint32_t>(j);
-            f(index_of(g, s, pixel, g.height * g.width), pixel);
+    const Range rows = window_of(g, s.row, g.height.divisor()), columns = window_of(g, s.column, g.width.divisor());
+    for (std::int64_t i = rows.first; i < rows.last; ++i)
+        for (std::int64_t j = columns.first; j < columns.last; ++j) {
+            const std::int64_t pixel = i * g.width.divisor() + j;
+            f(index_of(g, s, pixel, g.pixels()), pixel);
         }
 }
 
 /// f(index) for the pooled elements in whose windows an element of the image is.
 template <class F>
 __host__ __device__ void for_windows_over(const Geometry& g, const Spot& s, F f) {
-    const Range rows = windows_over(g, s.row, g.pooled_height), columns = windows_over(g, s.column, g.pooled_width);
-    for (std::int32_t i = rows.first; i < rows.last; ++i)
-        for (std::int32_t j = columns.first; j < columns.last; ++j) {
-            const std::uint32_t pixel = static_cast<std::uint32_t>(i) * g.pooled_width + static_cast<std::uint32_t>(j);
-            f(index_of(g, s, pixel, g.pooled_height * g.pooled_width));
-        }
+    const Range rows = windows_over(g, s.row, g.pooled_height.divisor()),
+                columns = windows_over(g, s.column, g.pooled_width.divisor());
+    for (std::int64_t i = rows.first; i < rows.last; ++i)
+        for (std::int64_t j = columns.first; j < columns.last; ++j)
+            f(index_of(g, s, i * g.pooled_width.divisor() + j, g.pooled_pixels()));
 }
 
 /// `indices` (null: not kept) get the pixel of each largest element, the first of equals.
@@ -98,20 +95,19 @@ struct MaxForward {
     T* y;
     std::int32_t* indices;
     __host__ __device__ void operator()(std::int64_t i) const {
-        const Spot s = spot_of(g, static_cast<std::uint32_t>(i), g.pooled_height, g.pooled_width);
+        const Spot s = spot_of(g, i, g.pooled_height, g.pooled_width);
         float best = -INFINITY;
-        auto where =
-            static_cast<std::int32_t>(static_cast<std::uint32_t>(window_of(g, s.row, g.height).first) * g.width +
-                                      static_cast<std::uint32_t>(window_of(g, s.column, g.width).first));
-        for_window(g, s, [&](std::uint32_t index, std::uint32_t pixel) {
+        std::int64_t where = window_of(g, s.row, g.height.divisor()).first * g.width.divisor() +
+                             window_of(g, s.column, g.width.divisor()).first;
+        for_window(g, s, [&](std::int64_t index, std::int64_t pixel) {
             const float value = load(x[index]);
             if (value > best) {
                 best = value;
-                where = static_cast<std::int32_t>(pixel);
+                where = pixel;
             }
         });
         y[i] = store<T>(best);
-        if (indices != nullptr) indices[i] = where;
+        if (indices != nullptr) indices[i] = static_cast<std::int32_t>(where);
     }
 };
 
@@ -122,10 +118,10 @@ struct MaxBackward {
     const std::int32_t* indices;
     T* dx;
     __host__ __device__ void operator()(std::int64_t i) const {
-        const Spot s = spot_of(g, static_cast<std::uint32_t>(i), g.height, g.width);
-        const auto pixel = static_cast<std::int32_t>(s.row * g.width + s.column);
+        const Spot s = spot_of(g, i, g.height, g.width);
+        const auto pixel = static_cast<std::int32_t>(s.row * g.width.divisor() + s.column);
         float sum = 0;
-        for_windows_over(g, s, [&](std::uint32_t index) {
+        for_windows_over(g, s, [&](std::int64_t index) {
             if (indices[index] == pixel) sum += load(dy[index]);
         });
         dx[i] = store<T>(sum);
@@ -140,9 +136,9 @@ struct AverageForward {
     const T* x;
     T* y;
     __host__ __device__ void operator()(std::int64_t i) const {
-        const Spot s = spot_of(g, static_cast<std::uint32_t>(i), g.pooled_height, g.pooled_width);
+        const Spot s = spot_of(g, i, g.pooled_height, g.pooled_width);
         float sum = 0;
-        for_window(g, s, [&](std::uint32_t index, std::uint32_t) { sum += load(x[index]); });
+        for_window(g, s, [&](std::int64_t index, std::int64_t) { sum += load(x[index]); });
         y[i] = store<T>(sum * factor);
     }
 };
@@ -154,9 +150,9 @@ struct AverageBackward {
     const T* dy;
     T* dx;
     __host__ __device__ void operator()(std::int64_t i) const {
-        const Spot s = spot_of(g, static_cast<std::uint32_t>(i), g.height, g.width);
+        const Spot s = spot_of(g, i, g.height, g.width);
         float sum = 0;
-        for_windows_over(g, s, [&](std::uint32_t index) { sum += load(dy[index]); });
+        for_windows_over(g, s, [&](std::int64_t index) { sum += load(dy[index]); });
         dx[i] = store<T>(sum * factor);
     }
 };
@@ -167,15 +163,14 @@ std::unique_ptr<Kernel> make_pass(std::int64_t elements, const Body& body) {
 }
 
 Geometry geometry_of(const step::Pool& p, const Operands& o) {
-    const auto narrow = [](std::int64_t value) { return static_cast<std::uint32_t>(value); };
-    return {narrow(p.channels),
-            narrow(p.height),
-            narrow(p.width),
-            narrow(p.out_height()),
-            narrow(p.out_width()),
-            static_cast<std::int32_t>(p.kernel),
-            static_cast<std::int32_t>(p.stride),
-            static_cast<std::int32_t>(p.padding),
+    return {Divider(p.channels),
+            Divider(p.height),
+            Divider(p.width),
+            Divider(p.out_height()),
+            Divider(p.out_width()),
+            p.kernel,
+            p.stride,
+            p.padding,
             o.in[0].layout != step::Layout::row_major};
 }
 
@@ -185,10 +180,6 @@ void check(const step::Pool& p, const Operands& o) {
     if (o.out[0].access != step::Access::overwrite) throw LogicError("a pool can't add to an activation");
     if ((o.in[0].layout == step::Layout::row_major) != (o.out[0].layout == step::Layout::row_major))
         throw LogicError("both sides of a pool must be in one order");
-    const Operand& image = is_forward ? o.in[0] : static_cast<const Operand&>(o.out[0]);
-    if (image.elements() > std::numeric_limits<std::int32_t>::max())
-        throw RuntimeError(fmt::format("a pool over {} elements is beyond 32-bit indices; use a smaller batch_per_rank",
-                                       image.elements()));
 }
 
 }  // namespace
