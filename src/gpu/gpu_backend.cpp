@@ -7,6 +7,10 @@
 #include <string_view>
 
 #include "base/error.hpp"
+#include "gpu/benchmark.hpp"
+#include "gpu/collective_benchmark.hpp"
+#include "gpu/cuda_check.hpp"
+#include "gpu/device_links.hpp"
 #include "gpu/device_probe.hpp"
 #include "gpu/libraries.hpp"
 #include "gpu/numa.hpp"
@@ -26,6 +30,26 @@ int GpuBackend::choose_device(world::World& world) {
 
 std::string GpuBackend::binding_warning(int ordinal) {
     return numa_warning(probe_devices().at(static_cast<std::size_t>(ordinal)), allowed_numa_nodes());
+}
+
+GpuLinks GpuBackend::links(int ordinal) {
+    return links_of(probe_devices().at(static_cast<std::size_t>(ordinal)).pci_bus_id);
+}
+
+DeviceMeasurement GpuBackend::measure(int ordinal) {
+    check_cuda(cudaSetDevice(ordinal), "cudaSetDevice");
+    return measure_device();
+}
+
+CollectiveMeasurement GpuBackend::measure_collectives(world::World& world, int ordinal) {
+    constexpr Seconds timeout{60};
+    std::string self;
+    world::agree(world, [&] {
+        check_cuda(cudaSetDevice(ordinal), "cudaSetDevice");
+        self = describe_rank(world);
+    });
+    NcclCommunicator communicator(meet(world, "of all ranks", self), timeout);
+    return gpu::measure_collectives(world, communicator);
 }
 
 std::string GpuBackend::versions() { return library_versions(); }

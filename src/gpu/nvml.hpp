@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/units.hpp"
+#include "gpu/links.hpp"
 #include "gpu/nvml_types.hpp"
 
 namespace lockstep::gpu {
@@ -20,17 +21,6 @@ struct DeviceSample {
     /// Why the clocks are not the largest: "power cap", "thermal slowdown" ...; an empty list: for no reason.
     std::optional<std::vector<std::string>> throttle;
     std::vector<std::string> missing;  ///< "power: Not Supported", one for each value that is not told
-};
-
-struct PcieLink {
-    int generation = 0, lanes = 0;            ///< now; an idle GPU may have lowered its generation
-    int most_generation = 0, most_lanes = 0;  ///< that GPU and slot allow
-};
-
-/// NVLinks from one GPU to one peer.
-struct NvLinkPeer {
-    std::string pci_bus_id;  ///< of a GPU, as GpuFacts has it; empty: the links go to switches
-    int links = 0;
 };
 
 /// The functions of the library.
