@@ -12,6 +12,7 @@
 #include "gpu/cuda_check.hpp"
 #include "gpu/device_links.hpp"
 #include "gpu/device_probe.hpp"
+#include "gpu/gpu_executor.hpp"
 #include "gpu/libraries.hpp"
 #include "gpu/numa.hpp"
 #include "gpu/nvml.hpp"
@@ -50,6 +51,11 @@ CollectiveMeasurement GpuBackend::measure_collectives(world::World& world, int o
     });
     NcclCommunicator communicator(meet(world, "of all ranks", self), timeout);
     return gpu::measure_collectives(world, communicator);
+}
+
+std::unique_ptr<step::Executor> GpuBackend::executor(world::World& world, const GpuOptions& options) {
+    return std::make_unique<GpuExecutor>(world, options,
+                                         probe_devices().at(static_cast<std::size_t>(options.device)));
 }
 
 std::string GpuBackend::versions() { return library_versions(); }

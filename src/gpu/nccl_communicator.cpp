@@ -63,8 +63,8 @@ void NcclCommunicator::initialise(std::source_location where) {
         "communicator {} could not be made: {} waited {} s for {}, {} not come or can't be reached ({}: {} at {}); see "
         "what they say, check the network between the hosts (NCCL_DEBUG=INFO, NCCL_SOCKET_IFNAME), or give them longer "
         "with --timeout",
-        name(), who(), timeout_.value, peers(), size() > 2 ? "some of whom have" : "which has", call,
-        describe_nccl(result, comm_), place_in_source(where)));
+        name(), who(), timeout_.value, peers(), size() > 2 ? "some of whom have" : "which has", call, describe(result),
+        place_in_source(where)));
 }
 
 NcclCommunicator::~NcclCommunicator() {
@@ -87,8 +87,14 @@ NcclCommunicator::~NcclCommunicator() {
     }
     if (!is_aborted())
         fmt::print(stderr, "lockstep: communicator {} of {} could not be finalized: {}\n", name(), who(),
-                   describe_nccl(result, comm_));
+                   describe(result));
     abort();
+}
+
+/// With NCCL's last error, whatever becomes of the communicator meanwhile.
+std::string NcclCommunicator::describe(ncclResult_t result) const {
+    const std::lock_guard lock(mutex_);
+    return describe_nccl(result, is_aborted() ? nullptr : comm_);
 }
 
 /// Of the communicator; ncclSuccess once it is aborted, so that waiting ends.
@@ -109,13 +115,8 @@ void NcclCommunicator::settle(ncclResult_t result, const std::string& what, std:
 
 void NcclCommunicator::fail(ncclResult_t result, const std::string& what, std::source_location where) {
     has_failed_ = true;
-    std::string text;
-    {
-        const std::lock_guard lock(mutex_);
-        text = describe_nccl(result, is_aborted() ? nullptr : comm_);
-    }
     throw RuntimeError(fmt::format(
-        "{} failed on {}: {} at {}{}", what, who(), text, place_in_source(where),
+        "{} failed on {}: {} at {}{}", what, who(), describe(result), place_in_source(where),
         result == ncclInProgress ? fmt::format("; not done within {} s: its peers are {}", timeout_.value, peers())
                                  : advice_on(result)));
 }

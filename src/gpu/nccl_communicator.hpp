@@ -81,6 +81,7 @@ private:
     void settle(ncclResult_t result, const std::string& what, std::source_location where);
     [[noreturn]] void fail(ncclResult_t result, const std::string& what, std::source_location where);
     void throw_if_aborted(const std::string& what) const;
+    std::string describe(ncclResult_t result) const;
     std::string peers() const;
     std::string who() const;
 

@@ -2,8 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
-#include <vector>
+#include <span>
 
 #include "base/error.hpp"
 #include "gpu/cuda_check.hpp"
@@ -28,11 +29,12 @@ public:
           size_(static_cast<std::size_t>(communicator.size())),
           stream_(make_stream()),
           send_(allocate_device(bytes(largest * size_), "the wire check")),
-          receive_(allocate_device(bytes(largest * size_), "the wire check")) {}
+          receive_(allocate_device(bytes(largest * size_), "the wire check")),
+          host_(allocate_pinned(bytes(largest * size_), "the wire check")) {}
 
     void all_reduce(std::size_t n) const {
         run(
-            "an all-reduce", mine(n), n,
+            "an all-reduce", n, n,
             [&](ncclComm_t comm) {
                 return ncclAllReduce(send_.get(), receive_.get(), n, ncclFloat32, ncclSum, comm, stream_.get());
             },
@@ -40,7 +42,7 @@ public:
     }
     void all_gather(std::size_t n) const {
         run(
-            "an all-gather", mine(n), n * size_,
+            "an all-gather", n, n * size_,
             [&](ncclComm_t comm) {
                 return ncclAllGather(send_.get(), receive_.get(), n, ncclFloat32, comm, stream_.get());
             },
@@ -49,7 +51,7 @@ public:
     void reduce_scatter(std::size_t n) const {
         const std::size_t first = n * static_cast<std::size_t>(communicator_.member());
         run(
-            "a reduce-scatter", mine(n * size_), n,
+            "a reduce-scatter", n * size_, n,
             [&](ncclComm_t comm) {
                 return ncclReduceScatter(send_.get(), receive_.get(), n, ncclFloat32, ncclSum, comm, stream_.get());
             },
@@ -58,7 +60,7 @@ public:
     void all_to_all(std::size_t n) const {
         const std::size_t first = n * static_cast<std::size_t>(communicator_.member());
         run(
-            "an all-to-all", mine(n * size_), n * size_,
+            "an all-to-all", n * size_, n * size_,
             [&](ncclComm_t comm) {
                 ncclGroupStart();
                 for (std::size_t peer = 0; peer < size_; ++peer) {
@@ -74,7 +76,7 @@ public:
         const int size = communicator_.size();
         const int next = (communicator_.member() + 1) % size, before = (communicator_.member() + size - 1) % size;
         run(
-            "a message", mine(n), n,
+            "a message", n, n,
             [&](ncclComm_t comm) {
                 ncclGroupStart();
                 ncclSend(send_.get(), n, ncclFloat32, next, comm, stream_.get());
@@ -87,28 +89,26 @@ public:
 private:
     static std::int64_t bytes(std::size_t elements) { return static_cast<std::int64_t>(elements * sizeof(float)); }
 
-    std::vector<float> mine(std::size_t n) const {
-        std::vector<float> values(n);
-        for (std::size_t i = 0; i < n; ++i) values[i] = pattern(communicator_.member(), i);
-        return values;
-    }
-    /// Puts `sent` on the device, calls, and compares `count` elements of what is there then.
+    /// Puts `sent` elements on the device, calls, and compares `received` of what is there then.
     template <class Call, class Expected>
-    void run(const char* what, const std::vector<float>& sent, std::size_t count, Call&& call,
-             Expected&& expected) const {
-        std::vector<float> got(count);
-        const std::size_t received = count * sizeof(float);
-        check_cuda(cudaMemcpyAsync(send_.get(), sent.data(), sent.size() * sizeof(float), cudaMemcpyHostToDevice,
-                                   stream_.get()),
-                   "cudaMemcpyAsync");
-        check_cuda(cudaMemsetAsync(receive_.get(), 0xff, received, stream_.get()), "cudaMemsetAsync");
+    void run(const char* what, std::size_t sent, std::size_t received, Call&& call, Expected&& expected) const {
+        auto* const host = reinterpret_cast<float*>(host_.get());
+        for (std::size_t i = 0; i < sent; ++i) host[i] = pattern(communicator_.member(), i);
+        copy(send_.get(), host, sent, cudaMemcpyHostToDevice);
+        check_cuda(cudaMemsetAsync(receive_.get(), 0xff, received * sizeof(float), stream_.get()), "cudaMemsetAsync");
         const std::string name = fmt::format("the wire check's {} over {}", what, communicator_.name());
         communicator_.issue(name, call);
         communicator_.synchronize(stream_.get(), name);
-        check_cuda(cudaMemcpyAsync(got.data(), receive_.get(), received, cudaMemcpyDeviceToHost, stream_.get()),
-                   "cudaMemcpyAsync");
+        copy(host, receive_.get(), received, cudaMemcpyDeviceToHost);
         check_cuda(cudaStreamSynchronize(stream_.get()), "cudaStreamSynchronize");
-        for (std::size_t i = 0; i < count; ++i) {
+        compare(what, {host, received}, expected);
+    }
+    void copy(void* to, const void* from, std::size_t elements, cudaMemcpyKind way) const {
+        check_cuda(cudaMemcpyAsync(to, from, elements * sizeof(float), way, stream_.get()), "cudaMemcpyAsync");
+    }
+    template <class Expected>
+    void compare(const char* what, std::span<const float> got, Expected&& expected) const {
+        for (std::size_t i = 0; i < got.size(); ++i) {
             if (got[i] == expected(i)) continue;
             throw RuntimeError(
                 fmt::format("{} over communicator {} gave rank {} {} at element {} instead of {} (the "
@@ -122,20 +122,28 @@ private:
     std::size_t size_;
     Stream stream_;
     DeviceMemory send_, receive_;
+    PinnedMemory host_;
 };
 
 }  // namespace
 
 void check_wire(NcclCommunicator& communicator) {
     if (communicator.size() == 1) return;  // no wire
-    constexpr std::size_t sizes[] = {1, 1000, std::size_t{1} << 18};
-    const Check check(communicator, sizes[2]);
-    for (const std::size_t n : sizes) {
-        check.all_reduce(n);
-        check.all_gather(n);
-        check.reduce_scatter(n);
-        check.all_to_all(n);
-        check.ring(n);
+    // Of each rank; the step's own memory leaves little when there are many.
+    const std::size_t most = (std::size_t{1} << 24) / static_cast<std::size_t>(communicator.size());
+    const std::size_t largest = std::clamp(most, std::size_t{1000}, std::size_t{1} << 18);
+    const Check check(communicator, largest);
+    try {
+        for (const std::size_t n : {std::size_t{1}, std::size_t{1000}, largest}) {
+            check.all_reduce(n);
+            check.all_gather(n);
+            check.reduce_scatter(n);
+            check.all_to_all(n);
+            check.ring(n);
+        }
+    } catch (...) {
+        communicator.abort();  // or freeing the buffers would wait for what is stuck on the device
+        throw;
     }
 }
 

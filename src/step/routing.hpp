@@ -18,11 +18,14 @@ struct Routing {
     std::int64_t experts = 0, top_k = 1;
     double imbalance = 0;
 
+    /// The part q of the positions.
+    double crowd_share() const {
+        if (imbalance <= 0 || experts <= top_k) return 0;
+        return imbalance / (static_cast<double>(experts) / static_cast<double>(top_k) - 1);
+    }
     /// Positions of the crowd among the first `positions`.
     std::int64_t crowd_before(std::int64_t positions) const {
-        if (imbalance <= 0 || experts <= top_k) return 0;
-        const double share = imbalance / (static_cast<double>(experts) / static_cast<double>(top_k) - 1);
-        return static_cast<std::int64_t>(std::floor(static_cast<double>(positions) * share));
+        return static_cast<std::int64_t>(std::floor(static_cast<double>(positions) * crowd_share()));
     }
     bool is_crowd(std::int64_t position) const { return crowd_before(position + 1) > crowd_before(position); }
 };

@@ -127,6 +127,12 @@ TEST(Numa, nodes_are_those_of_the_cores_this_process_may_use) {
     EXPECT_TRUE(allowed_numa_nodes(nodes / "absent").empty());
 }
 
+TEST(Numa, the_backend_warns_of_the_rank_it_runs_in) {
+    if (allowed_numa_nodes().empty()) GTEST_SKIP() << "this system tells of no NUMA nodes";
+    const Variable numa("LOCKSTEP_DOUBLE_NUMA", "1000");
+    EXPECT_THAT(GpuBackend().binding_warning(0), HasSubstr("on node 1000"));
+}
+
 TEST(Provenance, holds_driver_versions_gpus_and_nccl_variables_only) {
     const Variable nccl("NCCL_ALGO", "Ring"), secret("LOCKSTEP_TEST_TOKEN", "secret");
     GpuBackend backend;

@@ -26,6 +26,7 @@ struct Slot : step::Place {
     DType dtype = DType::fp32;
     step::Layout layout = step::Layout::row_major;
     step::Access access = step::Access::overwrite;  ///< of outputs
+    std::int64_t skew = 0;  ///< elements between an address that packs can begin at and the first one
 };
 using Slots = std::vector<Slot>;
 
@@ -81,42 +82,53 @@ inline float element(const std::byte* data, DType dtype, std::int64_t at) {
 class DeviceTensor {
 public:
     explicit DeviceTensor(const Slot& slot) : slot_(slot) {
-        bytes_ = static_cast<std::size_t>(slot.elements()) * static_cast<std::size_t>(size_of(slot.dtype).value);
-        std::vector<std::byte> host(guard + bytes_ + guard, guard_value);
-        for (std::int64_t i = 0; i < slot.elements(); ++i)
-            set_element(host.data() + guard, slot.dtype, stored_at(slot.layout, slot.shape, i),
-                        slot.values[static_cast<std::size_t>(i)]);
-        memory_ = allocate_device(static_cast<std::int64_t>(host.size()), "a tested tensor");
+        const auto size = static_cast<std::int64_t>(size_of(slot.dtype).value);
+        before_ = static_cast<std::size_t>(guard + slot.skew * size);
+        bytes_ = static_cast<std::size_t>(slot.elements() * size);
+        memory_ = allocate_device(static_cast<std::int64_t>(before_ + bytes_) + guard, "a tested tensor");
+        write(slot.values);
+    }
+    void write(const Values& values) {
+        std::vector<std::byte> host(before_ + bytes_ + guard, guard_value);
+        for (std::int64_t i = 0; i < slot_.elements(); ++i)
+            set_element(host.data() + before_, slot_.dtype, stored_at(slot_.layout, slot_.shape, i),
+                        values[static_cast<std::size_t>(i)]);
         check_cuda(cudaMemcpy(memory_.get(), host.data(), host.size(), cudaMemcpyHostToDevice), "cudaMemcpy");
     }
     Operand operand() const {
         Operand o;
         static_cast<step::Place&>(o) = slot_;
-        o.data = memory_.get() + guard;
+        o.data = memory_.get() + before_;
         o.dtype = slot_.dtype;
         o.layout = slot_.layout;
         return o;
     }
     Values read() const {
-        std::vector<std::byte> host(guard + bytes_ + guard);
+        std::vector<std::byte> host(before_ + bytes_ + guard);
         check_cuda(cudaMemcpy(host.data(), memory_.get(), host.size(), cudaMemcpyDeviceToHost), "cudaMemcpy");
-        for (std::size_t i = 0; i < guard; ++i)
-            if (host[i] != guard_value || host[guard + bytes_ + i] != guard_value) {
+        for (std::size_t i = 0; i < host.size(); ++i)
+            if ((i < before_ || i >= before_ + bytes_) && host[i] != guard_value) {
                 ADD_FAILURE() << "a kernel wrote outside a tensor of shape " << to_string(slot_.shape);
                 break;
             }
         Values values;
         for (std::int64_t i = 0; i < slot_.elements(); ++i)
-            values.push_back(element(host.data() + guard, slot_.dtype, stored_at(slot_.layout, slot_.shape, i)));
+            values.push_back(element(host.data() + before_, slot_.dtype, stored_at(slot_.layout, slot_.shape, i)));
         return values;
     }
 
 private:
-    static constexpr std::size_t guard = 256;
+    static constexpr std::int64_t guard = 256;
     static constexpr std::byte guard_value{0xa5};
     Slot slot_;
-    std::size_t bytes_ = 0;
+    std::size_t before_ = 0, bytes_ = 0;
     DeviceMemory memory_;
+};
+
+/// What an input is given before a moment.
+struct Change {
+    std::size_t moment = 0, input = 0;
+    Values values;
 };
 
 /// A tested op: what it is, its operands, and when it runs.
@@ -126,6 +138,7 @@ struct Case {
     std::vector<Moment> moments = {{0, 0}};
     MathType math = MathType::fp32;
     float tolerance = 1;  ///< as a multiple of the rounding of each output's dtype
+    std::vector<Change> changes = {};
     step::Op named() const {
         step::Op whole;
         whole.name = "tested";
@@ -136,6 +149,20 @@ struct Case {
 };
 /// By moment and output.
 using Results = std::vector<std::vector<Values>>;
+
+/// Calls run(moment) for each moment, after the changes of inputs that belong to it, and reads the outputs after it.
+template <class Tensors, class Run>
+Results run_moments(const Case& c, Tensors& tensors, const Run& run) {
+    Results results;
+    for (std::size_t m = 0; m < c.moments.size(); ++m) {
+        for (const Change& change : c.changes)
+            if (change.moment == m) tensors[change.input].write(change.values);
+        run(c.moments[m]);
+        std::vector<Values>& outputs = results.emplace_back();
+        for (std::size_t i = 0; i < c.out.size(); ++i) outputs.push_back(tensors[c.in.size() + i].read());
+    }
+    return results;
+}
 
 /// On its own stream, one kernel for all moments.
 inline Results run_on_gpu(const Case& c) {
@@ -149,14 +176,10 @@ inline Results run_on_gpu(const Case& c) {
     const std::unique_ptr<Kernel> kernel = make_kernel(c.named(), operands, {blas, dnn, test_seed});
     const DeviceMemory workspace = allocate_device(kernel->workspace_bytes(), "a tested kernel's workspace");
     kernel->bind_workspace(workspace.get());
-    Results results;
-    for (const Moment& moment : c.moments) {
+    return run_moments(c, tensors, [&](const Moment& moment) {
         kernel->enqueue(moment, stream.get());
         check_cuda(cudaStreamSynchronize(stream.get()), "cudaStreamSynchronize");
-        std::vector<Values>& outputs = results.emplace_back();
-        for (std::size_t i = 0; i < c.out.size(); ++i) outputs.push_back(tensors[c.in.size() + i].read());
-    }
-    return results;
+    });
 }
 
 /// In fp32, from values rounded to the dtype each operand has.
@@ -185,13 +208,7 @@ inline Results run_on_cpu(const Case& c) {
     const std::unique_ptr<cpu::Kernel> kernel = cpu::make_kernel(c.named(), operands, {library, test_seed});
     std::vector<std::byte> scratch(static_cast<std::size_t>(kernel->scratch_bytes()) + 64);
     kernel->bind_scratch(scratch.data() + (64 - reinterpret_cast<std::uintptr_t>(scratch.data()) % 64) % 64);
-    Results results;
-    for (const Moment& moment : c.moments) {
-        kernel->run({moment.step, moment.micro_batch});
-        std::vector<Values>& outputs = results.emplace_back();
-        for (std::size_t i = 0; i < c.out.size(); ++i) outputs.push_back(tensors[c.in.size() + i].read());
-    }
-    return results;
+    return run_moments(c, tensors, [&](const Moment& moment) { kernel->run({moment.step, moment.micro_batch}); });
 }
 
 /// How far results may be apart, relative to 1 + |expected|: half of a last place of the dtype, twice (a sum that is

@@ -46,10 +46,12 @@ std::string Communicator::describe() const { return fmt::format("NCCL communicat
 
 ncclResult_t Communicator::poll() {
     if (hangs || engine == nullptr) return ncclInProgress;
+    // Who has come once has come, whatever it did then.
+    if (stage == Stage::starting && engine->rendezvous.have_all_come()) return start();
     if (stage != Stage::finalized) engine->look_for_peers();
     if (engine->failure() != ncclSuccess) return engine->failure();
     switch (stage) {
-        case Stage::starting: return start();
+        case Stage::starting: return ncclInProgress;
         case Stage::ready: return post();
         case Stage::finalizing:
             if (!engine->is_idle() || !engine->rendezvous.all_are(Presence::finalized)) return ncclInProgress;
@@ -69,7 +71,6 @@ ncclResult_t Communicator::poll_to_the_end() {
 }
 
 ncclResult_t Communicator::start() {
-    if (!engine->rendezvous.all_are(Presence::arrived)) return ncclInProgress;
     if (const int other = engine->rendezvous.same_device(); other >= 0) {
         engine->fail(
             ncclInvalidUsage,

@@ -128,6 +128,8 @@ bool Rendezvous::all_are(Presence least) const {
     return true;
 }
 
+bool Rendezvous::have_all_come() const { return header().arrivals == header().ranks; }
+
 void Rendezvous::announce(Presence presence) {
     seat(rank_).presence = presence;
     ring();

@@ -68,6 +68,7 @@ public:
     Seat& seat(int rank) const;
     Channel& channel(int from, int to) const;
 
+    bool have_all_come() const;
     bool all_are(Presence least) const;  ///< every rank has come at least that far (aborted ranks count as absent)
     void announce(Presence presence);
     /// A rank whose device is this one's; -1: none.
