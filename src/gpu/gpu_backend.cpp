@@ -54,8 +54,7 @@ CollectiveMeasurement GpuBackend::measure_collectives(world::World& world, int o
 }
 
 std::unique_ptr<step::Executor> GpuBackend::executor(world::World& world, const GpuOptions& options) {
-    return std::make_unique<GpuExecutor>(world, options,
-                                         probe_devices().at(static_cast<std::size_t>(options.device)));
+    return std::make_unique<GpuExecutor>(world, options, probe_devices().at(static_cast<std::size_t>(options.device)));
 }
 
 std::string GpuBackend::versions() { return library_versions(); }
