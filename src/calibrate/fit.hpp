@@ -11,6 +11,8 @@ namespace lockstep::calibrate {
 
 /// A measured time beside what the model says with the fitted constants.
 struct Comparison {
+    enum class Kind { product, convolution, collective };
+    Kind kind = Kind::product;
     std::string what, size;
     Seconds measured, fitted;
     double residual() const { return fitted / measured - 1; }
@@ -22,8 +24,8 @@ struct Comparison {
 ///     convolutions  e_c so that the sum of (F + h) / (P e_c) + o is the sum of the times
 /// Constants are those of the math type that training uses most of the measured ones: bf16, fp16, tf32, fp32. A device
 /// without peaks gets, per math type, the rate that its products grow to, so that e is 1.
-/// Returns products, then convolutions, all with those constants. Throws IncompleteError when a math type has fewer
-/// than two sizes of products.
+/// Returns all products, then the convolutions of that math type, with those constants. Throws IncompleteError when a
+/// math type has fewer than two sizes of products.
 std::vector<Comparison> fit_device(machine::Machine& machine, const DevicePoints& points, const std::string& source);
 
 /// Sets link, collective_base and per_hop likewise, from collectives over the first `ranks` GPUs of one node: base b,

@@ -60,8 +60,8 @@ std::vector<Comparison> fit_collectives(machine::Machine& machine, int ranks,
     std::vector<Comparison> comparisons;
     for (const CollectivePoint& p : points) {
         const auto fitted = cost::collective_time(c, wires, p.kind, p.buffer);
-        comparisons.push_back(
-            {std::string(name_of(p.kind)), config::format(p.buffer), p.time, fitted.latency + fitted.transfer});
+        comparisons.push_back({Comparison::Kind::collective, std::string(name_of(p.kind)), config::format(p.buffer),
+                               p.time, fitted.latency + fitted.transfer});
     }
     return comparisons;
 }

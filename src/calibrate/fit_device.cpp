@@ -60,14 +60,17 @@ std::optional<MathType> leading_math(const std::vector<WorkPoint>& products) {
     return std::nullopt;
 }
 
-void add_measured_peaks(machine::Device& device, const std::vector<WorkPoint>& products, Seconds overhead) {
+void add_measured_peaks(machine::Device& device, const std::vector<WorkPoint>& products, Seconds overhead,
+                        const std::string& source) {
     for (const MathType math : {MathType::fp32, MathType::tf32, MathType::fp16, MathType::bf16}) {
         const auto mine = of_math(products, math);
         if (mine.empty()) continue;
         const Ramp ramp = fit_ramp(mine, overhead, most_growth * best_rate(mine));
         device.peaks.push_back({math, ramp.rate, std::nullopt, math != MathType::fp32});
     }
-    device.notes.push_back("peak rates are those that measured matrix products grow to, not of a data sheet");
+    device.sources.insert(
+        device.sources.begin(),
+        fmt::format("peak rates: what measured matrix products grow to, not of a data sheet; {}", source));
 }
 
 /// The share at which all of them together take the time that was measured.
@@ -82,14 +85,14 @@ std::optional<double> convolution_share(const std::vector<WorkPoint>& convolutio
     return std::min(1.0, at_peak / measured);
 }
 
-void compare(const Machine& machine, const std::vector<WorkPoint>& points, double share,
+void compare(const Machine& machine, Comparison::Kind kind, const std::vector<WorkPoint>& points, double share,
              std::vector<Comparison>& comparisons) {
     const Calibration& c = machine.calibration;
     for (const WorkPoint& p : points) {
         const auto peak = machine.device.peak(p.math);
         if (!peak) continue;
         const Seconds fitted = (p.work + Flops{c.gemm_half_work_gflop * 1e9}) / (*peak * share) + c.kernel_overhead;
-        comparisons.push_back({fmt::format("{} {}", to_string(p.math), p.what), p.size, p.time, fitted});
+        comparisons.push_back({kind, fmt::format("{} {}", to_string(p.math), p.what), p.size, p.time, fitted});
     }
 }
 
@@ -97,7 +100,7 @@ void fit_memory(Machine& machine, Bandwidth measured, const std::string& source)
     if (!(measured.value > 0)) return;
     if (!(machine.device.memory_bandwidth.value > 0)) {
         machine.device.memory_bandwidth = measured;
-        machine.device.notes.push_back("the memory bandwidth is the measured one");
+        machine.device.notes.emplace_back("the memory bandwidth is the measured one");
     }
     machine.calibration.memory = std::min(1.0, measured / machine.device.memory_bandwidth);
     set_source(machine.calibration, "memory", source);
@@ -110,7 +113,7 @@ std::vector<Comparison> fit_device(Machine& machine, const DevicePoints& points,
     fit_memory(machine, points.memory, source);
     c.kernel_overhead = points.kernel_overhead;
     set_source(c, "kernel_overhead", source);
-    if (machine.device.peaks.empty()) add_measured_peaks(machine.device, points.products, c.kernel_overhead);
+    if (machine.device.peaks.empty()) add_measured_peaks(machine.device, points.products, c.kernel_overhead, source);
 
     std::vector<Comparison> comparisons;
     const auto math = leading_math(points.products);
@@ -127,8 +130,8 @@ std::vector<Comparison> fit_device(Machine& machine, const DevicePoints& points,
         c.convolution = *share;
         set_source(c, "convolution", of_math_source);
     }
-    compare(machine, points.products, c.gemm, comparisons);
-    compare(machine, points.convolutions, c.convolution, comparisons);
+    compare(machine, Comparison::Kind::product, points.products, c.gemm, comparisons);
+    compare(machine, Comparison::Kind::convolution, of_math(points.convolutions, *math), c.convolution, comparisons);
     return comparisons;
 }
 

@@ -10,7 +10,7 @@ namespace lockstep::gpu {
 
 /// Sizes are the largest: each figure is measured at sizes that grow, until the next would take too long.
 struct BenchmarkOptions {
-    std::vector<std::int64_t> product_sizes = {128, 256, 512, 1024, 2048, 4096, 8192};
+    std::vector<std::int64_t> product_sizes = {64, 128, 256, 512, 1024, 2048, 4096, 8192};
     std::int64_t convolution_batch = 64;
     std::int64_t image_size = 224;                        ///< of the network whose convolutions are measured
     std::int64_t buffer_bytes = std::int64_t{512} << 20;  ///< of memory and copies: beyond any cache

@@ -10,8 +10,8 @@
 
 namespace lockstep::report {
 
-/// A line for each comparison with its residual, and the median of their sizes; then the constants with their sources.
-/// At most 100 columns.
+/// A line for each comparison with its residual, and the median size of each kind's; then the constants with their
+/// sources. At most 100 columns.
 std::string format_calibration(const machine::Calibration& calibration,
                                const std::vector<calibrate::Comparison>& comparisons);
 

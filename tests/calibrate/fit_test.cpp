@@ -13,10 +13,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::Contains;
-using ::testing::Each;
 using ::testing::HasSubstr;
-using ::testing::Property;
-using ::testing::StartsWith;
 
 /// Two GPUs on 4 NVLinks of 25 GB/s, 100 TFLOPS of bf16 and 1 TB/s.
 machine::Machine two_gpus() {
@@ -68,7 +65,7 @@ TEST(FitDevice, a_share_is_at_most_the_peak) {
     m.device.peaks[0].dense = 50_TFLOPS;  // of a device that reaches 80
     fit_device(m, device_points(), "t");
     EXPECT_DOUBLE_EQ(m.calibration.gemm, 1);
-    EXPECT_DOUBLE_EQ(m.calibration.convolution, 1);
+    EXPECT_LE(m.calibration.convolution, 1);
 }
 
 TEST(FitDevice, a_device_without_peaks_gets_what_its_products_grow_to) {
@@ -81,7 +78,7 @@ TEST(FitDevice, a_device_without_peaks_gets_what_its_products_grow_to) {
     EXPECT_NEAR(m.device.peak(MathType::bf16)->value, 80e12, 1e6);
     EXPECT_NEAR(m.device.peak(MathType::fp32)->value, 8e12, 1e6);
     EXPECT_NEAR(m.calibration.gemm, 1, 1e-6);
-    EXPECT_THAT(m.device.notes, Contains(HasSubstr("measured matrix products")));
+    EXPECT_THAT(m.device.sources, Contains(HasSubstr("measured matrix products")));
 }
 
 TEST(FitDevice, one_size_of_products_is_too_few) {

@@ -112,15 +112,17 @@ TEST(GpuTables, json_has_base_units_and_null_for_what_is_not_told) {
 }
 
 TEST(CalibrationTables, show_each_point_with_its_residual_and_the_median) {
+    using Kind = calibrate::Comparison::Kind;
     machine::Calibration calibration;
     calibration.source = "measured by a test";
-    const std::vector<calibrate::Comparison> points{{"bf16 product", "128 x 128 x 128", 10_us, 11_us},
-                                                    {"all-reduce", "8 B", 100_us, 97_us},
-                                                    {"all-reduce", "256 MiB", 1_ms, 1_ms}};
+    const std::vector<calibrate::Comparison> points{{Kind::product, "bf16 product", "128 x 128 x 128", 10_us, 11_us},
+                                                    {Kind::collective, "all-reduce", "8 B", 100_us, 96_us},
+                                                    {Kind::collective, "all-reduce", "256 MiB", 1_ms, 1_ms}};
     const std::string text = format_calibration(calibration, points);
     EXPECT_THAT(text, ContainsRegex("bf16 product +128 x 128 x 128 +10 us +11 us +\\+10 %"));
-    EXPECT_THAT(text, ContainsRegex("all-reduce +8 B +100 us +97 us +-3 %"));
-    EXPECT_THAT(text, AllOf(HasSubstr("Median residual: 3 %"), HasSubstr("measured by a test")));
+    EXPECT_THAT(text, ContainsRegex("all-reduce +8 B +100 us +96 us +-4 %"));
+    EXPECT_THAT(text,
+                AllOf(HasSubstr("Median residual: products 10 %, collectives 2 %"), HasSubstr("measured by a test")));
     EXPECT_LE(widest_line(text), 100U);
     EXPECT_THAT(comparisons_json(points).dump(-1), HasSubstr("\"fitted_s\":"));
 }
