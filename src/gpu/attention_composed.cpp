@@ -1,21 +1,17 @@
 #include "gpu/attention_composed.hpp"
 
 namespace lockstep::gpu {
-namespace {
-
-constexpr std::int64_t most_tile_bytes = std::int64_t{256} << 20;
-
-}  // namespace
 
 ComposedAttention::ComposedAttention(const step::Attention& attention, MathType math_type, const Operand& context,
-                                     const Operand& keys, const KernelSetup& setup)
+                                     const Operand& keys, const KernelSetup& setup, std::int64_t most_bytes)
     : op(attention),
       math(math_type),
       seed(setup.seed),
       blas(setup.blas),
       place(place_attention(attention, context, keys)),
       queries(context.runs[0]),
-      dtype(context.dtype) {}
+      dtype(context.dtype),
+      tile_bytes(most_bytes) {}
 
 HeadMatrices ComposedAttention::queries_in(const Operand& qkv) const {
     const std::int64_t d = op.head_dim, group = (place.heads + 2) * d;
@@ -44,14 +40,15 @@ HeadMatrices ComposedAttention::tile(const AttentionTile& t, DType type) const {
 }
 
 std::vector<AttentionChunk> ComposedAttention::plan(std::int64_t score_bytes) const {
-    return plan_tiles(place, queries, score_bytes, most_tile_bytes);
+    return plan_tiles(place, queries, score_bytes, tile_bytes);
 }
 
 std::unique_ptr<Kernel> make_composed_attention(const step::Attention& op, MathType math, const Operands& o,
-                                                const KernelSetup& setup) {
+                                                const KernelSetup& setup, std::int64_t tile_bytes) {
     const std::size_t ring = op.part == step::Attention::Part::ring ? 1 : 0;
-    if (op.pass == step::Pass::forward) return make_composed_forward({op, math, o.out[0], o.in[ring], setup}, o);
-    return make_composed_backward({op, math, o.in[2 + ring], o.in[1 + ring], setup}, o);
+    if (op.pass == step::Pass::forward)
+        return make_composed_forward({op, math, o.out[0], o.in[ring], setup, tile_bytes}, o);
+    return make_composed_backward({op, math, o.in[2 + ring], o.in[1 + ring], setup, tile_bytes}, o);
 }
 
 }  // namespace lockstep::gpu

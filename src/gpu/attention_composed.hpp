@@ -9,8 +9,10 @@
 
 namespace lockstep::gpu {
 
+inline constexpr std::int64_t most_tile_bytes = std::int64_t{256} << 20;
+/// `tile_bytes`: of workspace for scores, where a tile can be so small.
 std::unique_ptr<Kernel> make_composed_attention(const step::Attention& op, MathType math, const Operands& operands,
-                                                const KernelSetup& setup);
+                                                const KernelSetup& setup, std::int64_t tile_bytes = most_tile_bytes);
 
 /// What both passes share: where queries, keys and values of each head are.
 struct ComposedAttention {
@@ -21,9 +23,10 @@ struct ComposedAttention {
     AttentionPlace place;
     std::vector<step::IndexRun> queries;
     DType dtype;
+    std::int64_t tile_bytes;
 
     ComposedAttention(const step::Attention& op, MathType math, const Operand& context, const Operand& keys,
-                      const KernelSetup& setup);
+                      const KernelSetup& setup, std::int64_t tile_bytes);
     bool is_ring() const { return op.part == step::Attention::Part::ring; }
     bool is_first_step() const { return !is_ring() || op.ring_step == 0; }
     bool is_flash() const { return op.algorithm == plan::AttentionAlgorithm::flash; }

@@ -13,5 +13,7 @@ namespace lockstep::backend {
 std::unique_ptr<step::Executor> make_executor(world::World& world);
 /// What such an executor wants of convolutions' weights.
 plan::MemoryFormat memory_format();
+/// The test double multiplies in plain loops: a vocabulary of 50 thousand words would take it minutes.
+bool is_fast();
 
 }  // namespace lockstep::backend

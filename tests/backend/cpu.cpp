@@ -9,5 +9,12 @@ std::unique_ptr<step::Executor> make_executor(world::World& world) {
         world, cpu::CpuOptions{.threads = 1, .epoch = world::steady_now(), .cpu_model = "test"});
 }
 plan::MemoryFormat memory_format() { return plan::MemoryFormat::packed; }
+bool is_fast() {
+#ifdef __SANITIZE_ADDRESS__
+    return false;
+#else
+    return true;
+#endif
+}
 
 }  // namespace lockstep::backend

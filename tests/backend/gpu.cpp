@@ -13,5 +13,6 @@ std::unique_ptr<step::Executor> make_executor(world::World& world) {
     return gpu::GpuBackend{}.executor(world, options);
 }
 plan::MemoryFormat memory_format() { return plan::MemoryFormat::channels_last; }
+bool is_fast() { return false; }
 
 }  // namespace lockstep::backend

@@ -120,13 +120,11 @@ std::vector<Case> cases() {
     add("experts_ep2_dp2", {.ep = 2, .dp = 2}, {}, 2, Model::experts);
     add("experts_ep2_dp2_zero1", {.ep = 2, .dp = 2}, {.zero = 1}, 2, Model::experts);
     add("experts_ep2_pp2", {.ep = 2, .pp = 2}, {}, 4, Model::experts);
-#ifndef __SANITIZE_ADDRESS__
-    // The sanitized build would take minutes for these.
+    if (!backend::is_fast()) return all;
     add("gpt_small_tp2", {.tp = 2}, {}, 1, Model::gpt_small);
     add("gpt_small_pp2", {.pp = 2}, {}, 2, Model::gpt_small);
     add("gpt_small_zero3", {.dp = 2}, {.zero = 3}, 1, Model::gpt_small);
     add("gpt_small_tp2_pp2", {.tp = 2, .pp = 2}, {.sequence_parallel = true}, 2, Model::gpt_small);
-#endif
     return all;
 }
 

@@ -22,7 +22,7 @@ TEST_P(OnThreads, loss_and_gradients_are_those_of_the_unsplit_step) {
 TEST(SplitMemory, a_rank_allocates_what_was_predicted_within_2_percent_and_5_under_zero_3) {
     const std::vector<Case> all = cases();
     if (std::none_of(all.begin(), all.end(), [](const Case& one) { return one.model == Case::Model::gpt_small; }))
-        GTEST_SKIP() << "the models large enough for this are left out of a sanitized build";
+        GTEST_SKIP() << "the models large enough for this are left out where they would take minutes";
     for (const Case& one : all) {
         if (one.model != Case::Model::gpt_small) continue;
         world::run_thread_world(one.ranks, [&](world::World& world) {
