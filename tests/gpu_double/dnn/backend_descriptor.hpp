@@ -42,8 +42,7 @@ struct BackendDescriptor {
     template <class T>
     T value(cudnnBackendAttributeName_t name, T otherwise) const {
         const auto found = attributes.find(name);
-        if (found == attributes.end() || found->second.count < 1) return otherwise;
-        std::memcpy(&otherwise, found->second.values.data(), sizeof(T));
+        if (found != attributes.end()) std::memcpy(&otherwise, found->second.values.data(), sizeof otherwise);
         return otherwise;
     }
     BackendPointer descriptor(cudnnBackendAttributeName_t name) const {
