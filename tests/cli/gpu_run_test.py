@@ -33,7 +33,12 @@ class GpuRun(unittest.TestCase):
         return json.loads(lockstep("status", self.out, "--json").stdout)
 
     def assert_finished_steps_are_readable(self, least):
-        state = self.state()
+        for _ in range(100):  # a killed rank may take a moment to be gone
+            state = self.state()
+            if not state["alive"]:
+                break
+            time.sleep(0.1)
+        self.assertFalse(state["alive"], state)
         self.assertGreaterEqual(state["steps"], least, state)
         repaired = lockstep("repair", self.out)
         self.assertEqual(repaired.returncode, 0, repaired.stderr)
