@@ -15,7 +15,7 @@ DOUBLE = os.environ["LOCKSTEP_DOUBLE_DIR"]
 
 def gpus(count, **controls):
     """Environment of a host with so many GPUs; LOCKSTEP_DOUBLE_NAME=value for each of `controls`."""
-    environment = {"LD_LIBRARY_PATH": DOUBLE, "LOCKSTEP_DOUBLE_DEVICES": str(count), "OMP_WAIT_POLICY": "passive"}
+    environment = {"LD_LIBRARY_PATH": DOUBLE, "LOCKSTEP_DOUBLE_CALLS": f"{DOUBLE}/calls.txt", "LOCKSTEP_DOUBLE_DEVICES": str(count), "OMP_WAIT_POLICY": "passive"}
     environment.update({f"LOCKSTEP_DOUBLE_{name.upper()}": str(value) for name, value in controls.items()})
     return environment
 
