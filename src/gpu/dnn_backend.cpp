@@ -18,9 +18,6 @@ void DnnDescriptor::set(cudnnBackendAttributeName_t name, cudnnBackendAttributeT
     if (result != CUDNN_STATUS_SUCCESS)
         check_dnn(result, fmt::format("cudnnBackendSetAttribute of {}", static_cast<int>(name)).c_str(), where);
 }
-void DnnDescriptor::set(cudnnBackendAttributeName_t name, bool value, Where where) {
-    set(name, CUDNN_TYPE_BOOLEAN, 1, &value, where);
-}
 void DnnDescriptor::set(cudnnBackendAttributeName_t name, std::int64_t value, Where where) {
     set(name, CUDNN_TYPE_INT64, 1, &value, where);
 }

@@ -3,6 +3,7 @@
 
 #include <cudnn.h>
 
+#include <concepts>
 #include <cstdint>
 #include <memory>
 #include <source_location>
@@ -19,7 +20,11 @@ public:
 
     void set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, std::int64_t count, const void* values,
              Where where = Where::current());
-    void set(cudnnBackendAttributeName_t name, bool value, Where where = Where::current());
+    /// Of bool alone: an array would turn into one.
+    void set(cudnnBackendAttributeName_t name, std::same_as<bool> auto value, Where where = Where::current()) {
+        const bool flag = value;
+        set(name, CUDNN_TYPE_BOOLEAN, 1, &flag, where);
+    }
     void set(cudnnBackendAttributeName_t name, std::int64_t value, Where where = Where::current());
     void set(cudnnBackendAttributeName_t name, std::span<const std::int64_t> values, Where where = Where::current());
     void set(cudnnBackendAttributeName_t name, cudnnDataType_t value, Where where = Where::current());
