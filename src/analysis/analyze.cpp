@@ -7,6 +7,8 @@
 #include <span>
 
 #include "analysis/breakdown.hpp"
+#include "analysis/device_states.hpp"
+#include "analysis/span_coverage.hpp"
 #include "base/error.hpp"
 #include "fit/bootstrap.hpp"
 #include "fit/quantiles.hpp"
@@ -21,6 +23,13 @@ struct CountedStep {
     Seconds time;
     StepBreakdown breakdown;
     bool has_spans = false;
+};
+
+/// What is kept of all steps.
+struct Collected {
+    std::vector<CountedStep> steps;
+    SpanCoverage spans;
+    DeviceStates devices;
 };
 
 /// Takes records ordered by (step, rank) and keeps one step: the record of the rank that finished it last, and when the
@@ -39,11 +48,12 @@ public:
         if (!is_open_ || critical_.end < record.end) critical_ = record;
         first_begin_ = is_open_ ? std::min(first_begin_, record.begin) : record.begin;
         is_open_ = true;
+        if (record.step >= run_.warmup_steps) all_.devices.add(record);
     }
 
-    std::vector<CountedStep> finish() {
+    Collected finish() {
         if (is_open_) close_step();
-        return std::move(steps_);
+        return std::move(all_);
     }
 
 private:
@@ -54,8 +64,9 @@ private:
         if (critical_.step >= run_.warmup_steps) {
             CountedStep counted{(window.end - window.begin).seconds(), {}, !critical_.spans.empty()};
             if (counted.has_spans) counted.breakdown = break_down(graph_, critical_, window, arrivals_);
-            steps_.push_back(counted);
+            all_.steps.push_back(counted);
         }
+        all_.spans.add(critical_.step, !critical_.spans.empty());
         previous_end_ = critical_.end;
         has_previous_ = true;
         is_open_ = false;
@@ -68,7 +79,7 @@ private:
     LastArrivals arrivals_;
     Nanoseconds first_begin_, previous_end_;
     bool is_open_ = false, has_previous_ = false;
-    std::vector<CountedStep> steps_;
+    Collected all_;
 };
 
 constexpr Seconds Breakdown::*parts[] = {&Breakdown::compute,   &Breakdown::exposed_communication,
@@ -118,8 +129,7 @@ void add_breakdown(RunFindings& findings, const std::vector<CountedStep>& all) {
         return;
     }
     if (steps.size() < all.size())
-        findings.warnings.push_back(
-            fmt::format("the breakdown is of the {} of {} steps whose spans were recorded", steps.size(), all.size()));
+        findings.spans += fmt::format("; the breakdown is of {} of {} counted steps", steps.size(), all.size());
     findings.breakdown = median_breakdown(steps);
     for (const auto part : parts) {
         std::vector<double> values;
@@ -183,8 +193,8 @@ RunFindings describe(const record::RunDescription& run) {
     return findings;
 }
 
-RunFindings conclude(const record::RunDescription& run, const step::StepGraph& graph,
-                     const std::vector<CountedStep>& steps) {
+RunFindings conclude(const record::RunDescription& run, const step::StepGraph& graph, const Collected& all) {
+    const std::vector<CountedStep>& steps = all.steps;
     if (steps.empty())
         throw IncompleteError(
             fmt::format("{} on {} ranks finished no step after its {} warm-up steps; there is nothing to analyse",
@@ -196,7 +206,9 @@ RunFindings conclude(const record::RunDescription& run, const step::StepGraph& g
         throw InputError(
             fmt::format("{}: the clock of the run does not advance; the record is not usable", run.experiment));
     findings.throughput = static_cast<double>(run.global_batch) / findings.step_time.median.value;
+    findings.spans = all.spans.text(run.span_cost, findings.step_time.median);
     add_breakdown(findings, steps);
+    for (auto& warning : all.devices.warnings()) findings.warnings.push_back(std::move(warning));
     add_utilisation(findings, run, graph);
     return findings;
 }

@@ -85,6 +85,7 @@ std::map<std::string, std::string> run_provenance(const step::Executor& executor
     const auto info = executor.info();
     provenance["executor"] = info.backend + ": " + info.device;
     provenance["executor_details"] = info.details;
+    provenance.insert(info.facts.begin(), info.facts.end());
     std::ifstream command("/proc/self/cmdline", std::ios::binary);
     std::string argv((std::istreambuf_iterator<char>(command)), std::istreambuf_iterator<char>());
     std::replace(argv.begin(), argv.end(), '\0', ' ');
@@ -129,7 +130,11 @@ record::RankDescription describe_rank(world::World& world, const step::Executor&
     rank.rank = world.rank();
     rank.local_rank = world.local_rank();
     rank.host = world.host();
-    rank.device = executor.info().device;
+    const step::ExecutorInfo info = executor.info();
+    rank.device = info.device;
+    rank.uuid = device.facts.uuid;
+    rank.is_sampled = info.samples_device;
+    rank.facts = info.facts;
     rank.cpuset = allowed_cpus();
     rank.threads = device.threads;
     // Times count from each rank's own epoch; rank 0's is the run's.

@@ -53,7 +53,9 @@ record::RunDescription describe_run(const experiment::Experiment& experiment, co
     run.intended_machine = machine_title(experiment.machine);
     run.precision = to_string(experiment.precision);
     run.framework = experiment.framework.name;
-    run.backend = executor.info().backend;
+    const step::ExecutorInfo info = executor.info();
+    run.backend = info.backend;
+    run.span_cost = info.span_cost;
     run.ranks = graph.mesh.ranks();
     run.global_batch = graph.global_batch;
     run.is_strong_scaling = experiment.is_strong_scaling();

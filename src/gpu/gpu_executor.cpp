@@ -10,6 +10,8 @@
 #include "base/error.hpp"
 #include "gpu/communication.hpp"
 #include "gpu/cuda_check.hpp"
+#include "gpu/device_sampler.hpp"
+#include "gpu/executor_facts.hpp"
 #include "gpu/kernel_table.hpp"
 #include "gpu/nccl_communicator.hpp"
 #include "gpu/sampling.hpp"
@@ -86,9 +88,10 @@ struct GpuExecutor::Prepared {
     Nanoseconds last_end;
     std::atomic<std::int32_t> issuing{0};       // position
     std::atomic<std::int64_t> issued_steps{0};  // those whose ops are all with the device
+    DeviceSampler sampler;
 
     /// What a rank can do alone: a failure here reaches the others before they wait for it.
-    Prepared(const step::StepGraph& g, int rank, const GpuOptions& options)
+    Prepared(const step::StepGraph& g, int rank, const GpuOptions& options, const GpuFacts& facts)
         : graph(g),
           schedule(step::make_schedule(g, g.rank_class(rank).program)),
           memory(g, rank),
@@ -98,7 +101,8 @@ struct GpuExecutor::Prepared {
           clock(options.epoch),
           sampling(options.record_every, events.events_per_step(), cost_of_an_event()),
           losses(allocate_pinned(kept_losses * static_cast<std::int64_t>(sizeof(float)), "losses")),
-          loss_position(g.loss.is_valid() ? step::last_writer(schedule, g.loss) : -1) {
+          loss_position(g.loss.is_valid() ? step::last_writer(schedule, g.loss) : -1),
+          sampler(facts.pci_bus_id, options.epoch) {
         memory.initialise(streams[anchor_lane(schedule)].get());
         check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
     }
@@ -221,7 +225,7 @@ void GpuExecutor::prepare(const step::StepGraph& graph) {
     if (graph.mesh.ranks() != world_.size())
         throw InputError(fmt::format("the step graph is for {} ranks but {} run; start as many as the plan has",
                                      graph.mesh.ranks(), world_.size()));
-    world::agree(world_, [&] { prepared_ = std::make_unique<Prepared>(graph, world_.rank(), options_); });
+    world::agree(world_, [&] { prepared_ = std::make_unique<Prepared>(graph, world_.rank(), options_, facts_); });
     prepared_->connect(world_, options_.timeout);
     prepared_->set_epoch(options_.epoch);
     visible_.store(prepared_.get(), std::memory_order_release);
@@ -233,6 +237,7 @@ void GpuExecutor::enqueue(std::int64_t step) {
         throw LogicError(fmt::format("step {} is enqueued where {} is next", step, enqueued_.load()));
     if (enqueued_ - collected_ >= 2) throw LogicError("a third step is enqueued while two are in flight");
     ++enqueued_;
+    p.sampler.start();
     try {
         p.enqueue(step);
     } catch (...) {
@@ -256,13 +261,25 @@ std::vector<step::StepRecord> GpuExecutor::collect() {
         throw;
     }
     record.loss = p.loss_position >= 0 ? *p.loss(step) : std::numeric_limits<double>::quiet_NaN();
+    record.device = p.sampler.latest(record.begin);
     p.sampling.step_took(step, (record.end - (step == 0 ? record.begin : p.last_end)).seconds(), *p.control);
     p.last_end = record.end;
     ++collected_;
     return {std::move(record)};
 }
 
-step::ExecutorInfo GpuExecutor::info() const { return {"gpu", facts_.name, library_versions()}; }
+step::ExecutorInfo GpuExecutor::info() const {
+    step::ExecutorInfo info{"gpu", facts_.name, library_versions()};
+    if (!prepared_) return info;
+    const Prepared& p = *prepared_;
+    info.facts = nccl_facts(p.communicators);
+    info.facts.merge(sampling_facts(p.sampling, p.events.events_per_step()));
+    info.facts["device_samples"] = p.sampler.description();
+    info.facts["library_algorithms"] = algorithms_text(p.kernels.algorithms());
+    info.span_cost = p.sampling.cost_of_a_step();
+    info.samples_device = p.sampler.has_device();
+    return info;
+}
 
 step::MemoryUse GpuExecutor::memory() const {
     const Prepared& p = prepared();

@@ -47,6 +47,8 @@ public:
     const std::string& name() const { return meeting_.name; }
     int size() const { return meeting_.size(); }
     int member() const { return meeting_.member; }
+    /// "rank 3 (host n1, GPU 0)", in order.
+    const std::vector<std::string>& members() const { return meeting_.members; }
     /// What ncclCommInitRankConfig made; for tests and records. issue() gives it to those who enqueue.
     ncclComm_t comm() const { return comm_; }
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <map>
 
@@ -21,27 +20,6 @@ Return call(F* function, Arguments... arguments) {
     return function ? function(arguments...) : Return::function_not_found;
 }
 
-std::vector<std::string> texts_of(unsigned long long reasons) {
-    using namespace nvml::reason;
-    static constexpr std::array<std::pair<unsigned long long, const char*>, 9> texts{{
-        {idle, "idle"},
-        {application_clocks, "application clocks"},
-        {power_cap, "power cap"},
-        {hardware_slowdown, "hardware slowdown"},
-        {sync_boost, "sync boost"},
-        {thermal, "thermal slowdown"},
-        {hardware_thermal, "hardware thermal slowdown"},
-        {power_brake, "power brake"},
-        {display_clocks, "display clocks"},
-    }};
-    std::vector<std::string> result;
-    for (const auto& [bit, text] : texts)
-        if (reasons & bit) result.emplace_back(text);
-    const unsigned long long others = reasons & ~0x1ffULL;
-    if (others) result.push_back(fmt::format("reason {:#x}", others));
-    return result;
-}
-
 // NVML writes a domain of 8 digits where CUDA and the system write 4: "00000000:3B:00.0".
 std::string short_bus_id(std::string id) {
     std::transform(id.begin(), id.end(), id.begin(), [](unsigned char c) { return std::tolower(c); });
@@ -50,13 +28,13 @@ std::string short_bus_id(std::string id) {
 
 }  // namespace
 
-DeviceSample NvmlDevice::sample() const {
+step::DeviceSample NvmlDevice::sample(std::vector<std::string>* untold) const {
     const NvmlLibrary& l = *library_;
-    DeviceSample sample;
     const auto told = [&](const char* what, Return result) {
-        if (result != Return::success) sample.missing.push_back(fmt::format("{}: {}", what, l.text(result)));
+        if (result != Return::success && untold) untold->push_back(fmt::format("{}: {}", what, l.text(result)));
         return result == Return::success;
     };
+    step::DeviceSample sample;
     unsigned value = 0;
     if (told("SM clock", call(l.clock, device_, nvml::Clock::sm, &value))) sample.sm_clock = Frequency{value * 1e6};
     if (told("memory clock", call(l.clock, device_, nvml::Clock::memory, &value)))
@@ -65,8 +43,8 @@ DeviceSample NvmlDevice::sample() const {
     if (told("power limit", call(l.power_limit, device_, &value))) sample.power_limit = Watts{value * 1e-3};
     if (told("temperature", call(l.temperature, device_, nvml::Sensor::gpu, &value)))
         sample.temperature = static_cast<int>(value);
-    unsigned long long reasons = 0;
-    if (told("throttle reasons", call(l.reasons, device_, &reasons))) sample.throttle = texts_of(reasons);
+    unsigned long long reasons = 0;  // numbered as ThrottleReason
+    if (told("throttle reasons", call(l.reasons, device_, &reasons))) sample.throttle = step::ThrottleReasons{reasons};
     return sample;
 }
 

@@ -9,18 +9,9 @@
 
 #include "base/units.hpp"
 #include "gpu/nvml_types.hpp"
+#include "step/device_sample.hpp"
 
 namespace lockstep::gpu {
-
-/// The state of a GPU at one moment.
-struct DeviceSample {
-    std::optional<Frequency> sm_clock, memory_clock;
-    std::optional<Watts> power, power_limit;
-    std::optional<int> temperature;  ///< degrees Celsius
-    /// Why the clocks are not the largest: "power cap", "thermal slowdown" ...; an empty list: for no reason.
-    std::optional<std::vector<std::string>> throttle;
-    std::vector<std::string> missing;  ///< "power: Not Supported", one for each value that is not told
-};
 
 struct PcieLink {
     int generation = 0, lanes = 0;            ///< now; an idle GPU may have lowered its generation
@@ -38,8 +29,9 @@ struct NvmlLibrary;
 
 class NvmlDevice {
 public:
-    /// Takes some tens of microseconds to a millisecond: not for the inside of a step.
-    DeviceSample sample() const;
+    /// Takes some tens of microseconds to a millisecond: not for the inside of a step. `time` is the caller's. `untold`
+    /// gets "power: Not Supported" for each value that is not told.
+    step::DeviceSample sample(std::vector<std::string>* untold = nullptr) const;
     std::optional<Frequency> most_sm_clock() const;
     std::optional<PcieLink> pcie() const;
     std::vector<NvLinkPeer> nv_links() const;

@@ -25,13 +25,6 @@ enum class Enable : int { disabled = 0, enabled = 1 };                          
 enum class LinkPeer : int { gpu = 0, ibm_npu = 1, nv_switch = 2, unknown = 255 };  // nvmlIntNvLinkDeviceType_t
 inline constexpr unsigned most_links = 18;                                         // NVML_NVLINK_MAX_LINKS
 
-// nvmlClocksEventReason*, before driver 535 nvmlClocksThrottleReason*.
-namespace reason {
-inline constexpr unsigned long long idle = 0x1, application_clocks = 0x2, power_cap = 0x4, hardware_slowdown = 0x8,
-                                    sync_boost = 0x10, thermal = 0x20, hardware_thermal = 0x40, power_brake = 0x80,
-                                    display_clocks = 0x100;
-}  // namespace reason
-
 struct Memory {  // nvmlMemory_t, bytes
     unsigned long long total, free, used;
 };

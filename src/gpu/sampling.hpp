@@ -23,6 +23,9 @@ public:
 
     bool takes_times(std::int64_t step) const { return step < measured_steps || step % every() == 0; }
     int every() const { return every_ > 0 ? every_ : 1; }
+    bool is_decided() const { return is_decided_; }
+    /// What the events of a step that takes times cost.
+    Seconds cost_of_a_step() const { return cost_; }
     /// After a step that took this long. Once, after the last measured step, all ranks agree on the largest interval:
     /// collective over `world` then.
     void step_took(std::int64_t step, Seconds time, world::World& world);

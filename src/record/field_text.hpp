@@ -31,6 +31,10 @@ struct Writing {
     void operator()(const char* name, T& value) {
         object.set(name, to_json(value));
     }
+    template <class T>
+    void added(const char* name, T& value) {
+        (*this)(name, value);
+    }
 
     template <class T>
     requires std::is_enum_v<T>
@@ -106,6 +110,11 @@ struct Reading {
         const config::Node* child = node.find(name);
         if (child == nullptr) refuse(fmt::format("'{}' is missing", name));
         Reading{*child, file}.read(value);
+    }
+    /// A field that records before it don't have.
+    template <class T>
+    void added(const char* name, T& value) {
+        if (node.find(name) != nullptr) (*this)(name, value);
     }
 
     [[noreturn]] void refuse(const std::string& what) const {

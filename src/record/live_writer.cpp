@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "record/device_rows.hpp"
 #include "record/hdf5_handle.hpp"
 #include "record/schema.hpp"
 #include "record/writer_mark.hpp"
@@ -118,7 +119,8 @@ struct LiveWriter::State {
     int record_every = 1;
     OpColumns ops;
     Handle file, complete, status, status_type;
-    GrowingTable events, steps;
+    GrowingTable events, steps, devices;
+    bool is_sampled = false;
     std::vector<EventRow> rows;  ///< of one step; reused
 };
 
@@ -147,6 +149,14 @@ LiveWriter::LiveWriter(const fs::path& path, const RunDescription& run, const Ra
         s.steps = {make_live_table(file, "/steps", step_type().get(), live_steps_per_chunk, &no_row, s.name),
                    step_type(), live_steps_per_chunk};
         write_row_units(s.events.id(), s.steps.id(), s.name);
+        s.is_sampled = rank.is_sampled;
+        if (s.is_sampled) {
+            const DeviceRow no_sample{.step = no_step};
+            s.devices = {
+                make_live_table(file, device_table, device_row_type().get(), live_steps_per_chunk, &no_sample, s.name),
+                device_row_type(), live_steps_per_chunk};
+            describe_device_columns(s.devices.id(), s.name);
+        }
         s.status_type = record::status_type();
         const std::int64_t none = 0;
         const auto running = static_cast<std::int32_t>(Status::running);
@@ -170,6 +180,8 @@ void LiveWriter::append(const step::StepRecord& step) {
     if (step.step != steps_written() || step.rank != s.rank)
         throw LogicError(fmt::format("step {} of rank {} written to {} after {} steps of rank {}", step.step, step.rank,
                                      s.name, steps_written(), s.rank));
+    if (step.device && !s.is_sampled)
+        throw LogicError(fmt::format("{}: the state of a device that is not among what is recorded", s.name));
     s.rows.clear();
     if (step.step % s.record_every == 0)
         for (const auto& span : step.spans) s.rows.push_back(event_row(step, span, s.ops));
@@ -177,10 +189,15 @@ void LiveWriter::append(const step::StepRecord& step) {
     // Data first, then the watermark: a reader that sees step n counted finds all of it.
     s.events.write(s.rows.data(), s.rows.size(), s.name);
     s.steps.write(&row, 1, s.name);
+    if (s.is_sampled) {
+        const DeviceRow device = device_row(step);
+        s.devices.write(&device, 1, s.name);
+    }
     const std::int64_t done = steps_written() + 1;
     write_cell(s.complete, H5T_NATIVE_INT64, &done, "the watermark", s.name);
     s.events.keep(s.rows.size());
     s.steps.keep(1);
+    if (s.is_sampled) s.devices.keep(1);
 }
 
 void LiveWriter::set_status(Status status) {
@@ -196,6 +213,7 @@ void LiveWriter::close() {
     State& s = *state_;
     s.events.close(s.name);
     s.steps.close(s.name);
+    if (s.is_sampled) s.devices.close(s.name);
     for (Handle* handle : {&s.complete, &s.status, &s.status_type}) handle->reset();
     check(H5Fflush(s.file.get(), H5F_SCOPE_GLOBAL), "write the file's end", s.name);
     s.file.reset();

@@ -11,7 +11,8 @@
 
 namespace lockstep::record {
 
-/// One serial HDF5 file, SWMR, compound tables /events and /steps, uncompressed. The tables grow by whole chunks, whose
+/// One serial HDF5 file, SWMR, compound tables /events and /steps (and /device_samples, where the rank's device is
+/// sampled), uncompressed. The tables grow by whole chunks, whose
 /// rows have step -1 until they are written; closing cuts those off. A step is three writes past HDF5's caches: its
 /// events, its row of /steps, then the watermark /steps_complete, the number of steps that are whole; HDF5's own
 /// metadata are flushed only when a table grows. The file gets its name when it can be read. Not thread safe.
@@ -31,7 +32,8 @@ public:
     LiveWriter& operator=(LiveWriter&&) noexcept;
 
     /// Appends a step, durable against the death of the process when it returns. Steps of this rank come in order from
-    /// 0 (LogicError otherwise). Spans are left out for steps that `record_every` skips.
+    /// 0, with a device's state only when its description says that it is sampled (LogicError otherwise). Spans are
+    /// left out for steps that `record_every` skips.
     void append(const step::StepRecord& step);
     /// Marks why the run ended (or that it goes on), at once.
     void set_status(Status status);

@@ -52,6 +52,7 @@ RecordedFile::RecordedFile(const std::filesystem::path& path) : path_(path), nam
         const bool was_closed = open();
         read_description();
         read_steps();
+        read_devices();
         has_living_writer_ = !was_closed && is_writer_alive(file_.get(), path_);
     } catch (const std::bad_alloc&) { refuse("reading it takes more memory than there is"); }
 }
@@ -137,6 +138,18 @@ void RecordedFile::read_description() {
     status_ = static_cast<Status>(status);
 }
 
+/// Hands over rows one by one; piece by piece, so that a false size is found out before it takes memory.
+template <class Row, class F>
+void RecordedFile::read_table(hid_t table, hid_t type, hsize_t rows, const F& keep) const {
+    std::vector<Row> piece;
+    for (hsize_t first = 0; first < rows; first += piece.size()) {
+        piece.resize(std::min(rows_per_read, rows - first));
+        if (!read_rows(table, type, first, piece.size(), piece.data()))
+            refuse("its steps can't be read (" + hdf5_reason() + ")");
+        for (const Row& row : piece) keep(row);
+    }
+}
+
 void RecordedFile::read_steps() {
     // The watermark before the tables: what it counts is in them.
     const std::int64_t complete = read_cell<std::int64_t>("/steps_complete", H5T_NATIVE_INT64);
@@ -150,22 +163,29 @@ void RecordedFile::read_steps() {
     const hsize_t wanted = is_merged_ ? *rows : counted;
     if (complete < 0 || wanted > *rows || event_rows_ > most_event_rows)
         refuse("its watermark and its tables disagree");
-    const Handle type = step_type();
-    // Piece by piece, so that a false size is found out before it takes memory.
-    std::vector<StepRow> piece;
-    for (hsize_t first = 0; first < wanted; first += piece.size()) {
-        piece.resize(std::min(rows_per_read, wanted - first));
-        if (!read_rows(table.get(), type.get(), first, piece.size(), piece.data()))
-            refuse("its steps can't be read (" + hdf5_reason() + ")");
-        for (const StepRow& row : piece) {
-            check_row(row);
-            steps_.push_back(row);
-        }
-    }
+    read_table<StepRow>(table.get(), step_type().get(), wanted, [this](const StepRow& row) {
+        check_row(row);
+        steps_.push_back(row);
+    });
     if (is_merged_ && step_count() != complete) refuse("its watermark and its steps disagree");
     event_rows_ = 0;
     for (const StepRow& row : steps_)
         event_rows_ = std::max(event_rows_, static_cast<hsize_t>(row.first_event + row.events));
+}
+
+void RecordedFile::read_devices() {
+    if (std::none_of(ranks_.begin(), ranks_.end(), [](const auto& rank) { return rank.is_sampled; })) return;
+    const Handle table = open_table(file_.get(), device_table);
+    const auto rows = rows_of(table.get());
+    if (!rows || *rows < steps_.size()) refuse("samples of its device are missing");
+    devices_.reserve(steps_.size());
+    read_table<DeviceRow>(table.get(), device_row_type().get(), steps_.size(), [this](const DeviceRow& row) {
+        const StepRow& step = steps_[devices_.size()];
+        if (row.step != step.step || row.rank != step.rank || !is_whole(row) || !is_time(row.time_ns))
+            refuse(
+                fmt::format("the device sample of step {} of rank {} is not as it was written", step.step, step.rank));
+        devices_.push_back(row);
+    });
 }
 
 void RecordedFile::check_row(const StepRow& row) const {
@@ -219,9 +239,10 @@ void RecordedFile::check_events(const StepRow& row, const step::StepGraph& graph
         refuse(fmt::format("step {} of rank {} is not as it was written (its checksum differs)", row.step, row.rank));
 }
 
-step::StepRecord RecordedFile::read_step(const StepRow& row, Nanoseconds offset, std::int64_t multiplicity,
+step::StepRecord RecordedFile::read_step(std::size_t n, Nanoseconds offset, std::int64_t multiplicity,
                                          const step::StepGraph& graph) {
     silence_hdf5();
+    const StepRow& row = steps_[n];
     step::StepRecord record;
     try {
         read_events(row, graph);
@@ -233,6 +254,7 @@ step::StepRecord RecordedFile::read_step(const StepRow& row, Nanoseconds offset,
     record.begin = Nanoseconds{row.begin_ns} + offset;
     record.end = Nanoseconds{row.end_ns} + offset;
     record.loss = row.loss;
+    if (!devices_.empty()) record.device = device_sample(devices_[n], offset);
     for (const EventRow& event : buffer_)
         record.spans.push_back({event.op, event.micro_batch, event.stream, Nanoseconds{event.ready_ns} + offset,
                                 Nanoseconds{event.start_ns} + offset, Nanoseconds{event.end_ns} + offset});

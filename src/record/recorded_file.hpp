@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <vector>
 
+#include "record/device_rows.hpp"
 #include "record/hdf5_handle.hpp"
 #include "record/run_description.hpp"
 #include "record/schema.hpp"
@@ -31,8 +32,8 @@ public:
     bool is_merged() const { return is_merged_; }
     bool has_living_writer() const { return has_living_writer_; }  ///< when it was opened; see writer_mark.hpp
     step::StepGraph read_graph();
-    /// The events of one row of steps() of a run of `graph`, with `offset` added to all times.
-    step::StepRecord read_step(const StepRow& row, Nanoseconds offset, std::int64_t multiplicity,
+    /// The n-th row of steps(), of a run of `graph`, with its events; `offset` is added to all times.
+    step::StepRecord read_step(std::size_t n, Nanoseconds offset, std::int64_t multiplicity,
                                const step::StepGraph& graph);
     /// Closes the HDF5 file until it is needed again (there are limits on open files).
     void release();
@@ -43,6 +44,9 @@ private:
     void require_open();
     void read_description();
     void read_steps();
+    void read_devices();
+    template <class Row, class F>
+    void read_table(hid_t table, hid_t type, hsize_t rows, const F& keep) const;
     void check_row(const StepRow& row) const;
     void read_events(const StepRow& row, const step::StepGraph& graph);
     void check_events(const StepRow& row, const step::StepGraph& graph) const;
@@ -56,6 +60,7 @@ private:
     RunDescription run_;
     std::vector<RankDescription> ranks_;
     std::vector<StepRow> steps_;
+    std::vector<DeviceRow> devices_;  ///< one for each of steps_, or none at all
     Status status_ = Status::running;
     Seal seal_ = Seal::none;
     bool is_merged_ = false;

@@ -32,7 +32,9 @@ struct RankDescription {
     int threads = 0;
     Nanoseconds clock_offset;  ///< add to this rank's times to get rank 0's
     Nanoseconds clock_uncertainty;
-    std::int64_t multiplicity = 1;  ///< ranks this one stands for (predictions)
+    std::int64_t multiplicity = 1;             ///< ranks this one stands for (predictions)
+    bool is_sampled = false;                   ///< the state of its device is recorded by step: see device_rows.hpp
+    std::map<std::string, std::string> facts;  ///< step::ExecutorInfo's
 };
 
 struct RunDescription {
@@ -45,8 +47,9 @@ struct RunDescription {
     std::string throughput_unit = "images/s";  ///< samples of the global batch per second
     std::int64_t tokens_per_sample = 0;
     int warmup_steps = 0;
-    int planned_steps = 0;  ///< warm-up included
-    int record_every = 1;   ///< spans of every k-th step; step times of all
+    int planned_steps = 0;             ///< warm-up included
+    int record_every = 1;              ///< spans of every k-th step; step times of all
+    std::optional<Seconds> span_cost;  ///< of recording the spans of a step, where it was measured
     std::uint64_t seed = 1;
     Nanoseconds epoch_utc;         ///< what time 0 of the spans is, since 1970
     Flops model_flops;             ///< of one step of one rank, for MFU

@@ -1,4 +1,5 @@
 // The fields of a run's and a rank's description, listed once and used for writing and for reading.
+// Those that are `added` came later: a record without them has their defaults.
 #pragma once
 
 #include "record/run_description.hpp"
@@ -26,6 +27,7 @@ void fields(V& v, RunDescription& x) {
     v("memory_capacity", x.memory_capacity), v("interval80_low_s", x.interval80_low),
         v("interval80_high_s", x.interval80_high);
     v("series_text", x.series_text), v("texts", x.texts), v("provenance", x.provenance), v("warnings", x.warnings);
+    v.added("span_cost_s", x.span_cost);
 }
 template <class V>
 void fields(V& v, RankDescription& x) {
@@ -33,6 +35,7 @@ void fields(V& v, RankDescription& x) {
         v("cpuset", x.cpuset);
     v("threads", x.threads), v("clock_offset_ns", x.clock_offset), v("clock_uncertainty_ns", x.clock_uncertainty);
     v("multiplicity", x.multiplicity);
+    v.added("is_sampled", x.is_sampled), v.added("facts", x.facts);
 }
 
 }  // namespace lockstep::record

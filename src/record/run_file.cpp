@@ -4,12 +4,15 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <vector>
 
 #include "base/error.hpp"
 #include "record/attributes.hpp"
+#include "record/device_rows.hpp"
 #include "record/hdf5_handle.hpp"
 #include "record/live_writer.hpp"
 #include "record/run_reader.hpp"
@@ -78,15 +81,24 @@ void copy_steps(const RunReader& run, hid_t file, const std::string& name) {
     BufferedTable<StepRow> steps(
         make_table(file, "/steps", step_type().get(), merged_rows_per_chunk, deflate_level, name), step_type(), name);
     write_row_units(events.id(), steps.id(), name);
+    std::optional<BufferedTable<DeviceRow>> devices;
+    if (std::any_of(run.ranks().begin(), run.ranks().end(), [](const auto& rank) { return rank.is_sampled; })) {
+        devices.emplace(
+            make_table(file, device_table, device_row_type().get(), merged_rows_per_chunk, deflate_level, name),
+            device_row_type(), name);
+        describe_device_columns(devices->id(), name);
+    }
     std::vector<EventRow> rows;
     run.for_each(0, run.steps(), [&](const step::StepRecord& record) {
         rows.clear();
         for (const auto& span : record.spans) rows.push_back(event_row(record, span, ops));
         steps.add(step_row(record, events.size(), rows));
         for (const auto& row : rows) events.add(row);
+        if (devices) devices->add(device_row(record));
     });
     events.flush();
     steps.flush();
+    if (devices) devices->flush();
 }
 
 /// Returns when the file or folder is on the disk: only then may what it was made from be removed.

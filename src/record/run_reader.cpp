@@ -169,14 +169,15 @@ const std::vector<std::string>& RunReader::remarks() const { return state_->rema
 void RunReader::for_each(std::int64_t first, std::int64_t last,
                          const std::function<void(const step::StepRecord&)>& f) const {
     State& s = *state_;
-    const auto visit = [&](RecordedFile& file, const StepRow& row) {
+    const auto visit = [&](RecordedFile& file, std::size_t n) {
+        const StepRow& row = file.steps()[n];
         const auto rank = s.rank_of.find(row.rank);
         if (rank == s.rank_of.end())
             throw InputError(
                 fmt::format("{}: step {} is of rank {}, which is not described", s.path.string(), row.step, row.rank));
         // Merged files are on rank 0's clock already.
         const Nanoseconds offset = s.is_merged ? Nanoseconds{0} : rank->second->clock_offset;
-        const auto record = file.read_step(row, offset, rank->second->multiplicity, graph());
+        const auto record = file.read_step(n, offset, rank->second->multiplicity, graph());
         if (!s.keeps_open) file.release();
         f(record);
     };
@@ -186,7 +187,8 @@ void RunReader::for_each(std::int64_t first, std::int64_t last,
         const auto& rows = s.files.front().steps();
         auto row = std::lower_bound(rows.begin(), rows.end(), first,
                                     [](const StepRow& one, std::int64_t step) { return one.step < step; });
-        for (; row != rows.end() && row->step < last; ++row) visit(s.files.front(), *row);
+        for (; row != rows.end() && row->step < last; ++row)
+            visit(s.files.front(), static_cast<std::size_t>(row - rows.begin()));
         return;
     }
     std::vector<RecordedFile*> by_rank;
@@ -195,7 +197,7 @@ void RunReader::for_each(std::int64_t first, std::int64_t last,
         return a->ranks().front().rank < b->ranks().front().rank;
     });
     for (std::int64_t step = first; step < last; ++step)
-        for (RecordedFile* file : by_rank) visit(*file, file->steps()[static_cast<std::size_t>(step)]);
+        for (RecordedFile* file : by_rank) visit(*file, static_cast<std::size_t>(step));
 }
 
 }  // namespace lockstep::record

@@ -79,9 +79,7 @@ private:
 };
 
 std::int64_t checksum_of(const std::string& text) {
-    Hash hash;
-    hash.add(text.data(), text.size());
-    return static_cast<std::int64_t>(hash.value());
+    return static_cast<std::int64_t>(checksum(std::as_bytes(std::span(text))));
 }
 
 }  // namespace
@@ -138,6 +136,12 @@ std::uint64_t checksum(const StepRow& row, std::span<const EventRow> events) {
     Hash hash;
     hash.add(events.data(), events.size_bytes());
     hash.add(&row, offsetof(StepRow, checksum));
+    return hash.value();
+}
+
+std::uint64_t checksum(std::span<const std::byte> bytes) {
+    Hash hash;
+    hash.add(bytes.data(), bytes.size());
     return hash.value();
 }
 

@@ -1,7 +1,10 @@
-// The tables of a recorded run: row types, names and their HDF5 form. Version 1.
+// The tables of a recorded run: row types, names and their HDF5 form. Version 1. What was added to it since is left
+// out by readers that don't know it and taken as not there in files that don't have it: the table of device_rows.hpp
+// and some fields of the descriptions (run_fields.hpp).
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -56,6 +59,8 @@ static_assert(sizeof(StepRow) == 64);
 /// to lane i mod 4 as h = (h ^ word) * 0x100000001b3 (FNV-1a); the four lanes are then mixed into one in the same way.
 /// All begin at 0xcbf29ce484222325. A change of one word always changes it.
 std::uint64_t checksum(const StepRow& row, std::span<const EventRow> events);
+/// The same of any bytes.
+std::uint64_t checksum(std::span<const std::byte> bytes);
 
 /// Kinds of the graph's ops in order of first use; an event's `kind` is an index into it.
 std::vector<std::string> op_kinds(const step::StepGraph& graph);

@@ -98,6 +98,7 @@ config::Json run_json(const RunFindings& run, const SeriesFindings& series) {
                                                                     : "strong");
     json.set("speedup", number_or_null(run.speedup));
     json.set("efficiency", number_or_null(run.efficiency));
+    json.set("spans", run.spans);
     json.set("breakdown_s", breakdown_json(run.breakdown));
     json.set("breakdown_p95_s", breakdown_json(run.breakdown_p95));
     json.set("overlapped_share", run.overlapped_share);
@@ -108,6 +109,10 @@ config::Json run_json(const RunFindings& run, const SeriesFindings& series) {
     json.set("peak_source", run.peak ? config::Json(run.peak_source) : config::Json());
     json.set("warnings", texts_json(run.warnings));
     return json;
+}
+
+std::string ranks_text(const RunFindings& run) {
+    return fmt::format("{} rank{}", run.ranks, run.ranks == 1 ? "" : "s");
 }
 
 std::string colored(const std::string& text, const char* code, Color color) {
@@ -147,7 +152,7 @@ std::string scaling_table(const SeriesFindings& series) {
 std::string breakdown_table(const SeriesFindings& series) {
     std::vector<Table::Column> columns{{"where a step goes", Align::left}};
     for (const RunFindings& run : series.points) {
-        columns.push_back({fmt::format("{} rank{}", run.ranks, run.ranks == 1 ? "" : "s")});
+        columns.push_back({ranks_text(run)});
         columns.push_back({"share"});
         columns.push_back({"p95"});
     }
@@ -170,6 +175,9 @@ std::string breakdown_table(const SeriesFindings& series) {
     return has_rows ? table.text("  ") : "";
 }
 
+/// Of predictions and CPUs all spans are recorded, at no cost; that there are none is a warning.
+bool is_worth_saying(const std::string& spans) { return !spans.empty() && spans != "every step" && spans != "no step"; }
+
 std::string remarks(const SeriesFindings& series, Color color) {
     std::string text;
     const auto warn = [&](const std::string& message) {
@@ -178,9 +186,12 @@ std::string remarks(const SeriesFindings& series, Color color) {
     };
     for (const RunFindings& run : series.points)
         for (const auto& warning : run.warnings)
-            warn(series.points.size() > 1 ? fmt::format("{} rank{}: {}", run.ranks, run.ranks == 1 ? "" : "s", warning)
-                                          : warning);
+            warn(series.points.size() > 1 ? ranks_text(run) + ": " + warning : warning);
     for (const auto& warning : series.warnings) warn(warning);
+    for (const RunFindings& run : series.points)
+        if (is_worth_saying(run.spans))
+            text +=
+                wrapped((series.points.size() > 1 ? ranks_text(run) + ": " : "") + "spans of " + run.spans, "  ", 80);
     if (series.points.front().peak) text += wrapped("MFU against " + series.points.front().peak_source, "  ", 80);
     return text;
 }

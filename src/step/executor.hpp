@@ -1,9 +1,12 @@
 // The contract of everything that carries out step graphs: a CPU, a GPU, a simulator.
 #pragma once
 
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "base/units.hpp"
 #include "step/graph.hpp"
 #include "step/liveness.hpp"
 #include "step/span.hpp"
@@ -15,6 +18,10 @@ struct ExecutorInfo {
     std::string backend;  ///< "cpu", "gpu", "sim"
     std::string device;   ///< "AMD EPYC, 1 thread", "NVIDIA H100 ...", "a100-sxm4-40gb (simulated)"
     std::string details;  ///< library versions, ISA
+    /// More of this rank, known from prepare() on: "nccl_version", "communicator dp", "library_algorithms" ...
+    std::map<std::string, std::string> facts{};
+    std::optional<Seconds> span_cost{};  ///< of recording the spans of a step, where it is measured
+    bool samples_device = false;         ///< records have the device's state
 };
 
 class Executor {

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "base/time.hpp"
+#include "step/device_sample.hpp"
 
 namespace lockstep::step {
 
@@ -22,11 +24,12 @@ struct Span {
 struct StepRecord {
     std::int64_t step = 0;
     int rank = 0;
-    std::int64_t multiplicity = 1;  ///< ranks this record stands for (predictions)
-    Nanoseconds begin;              ///< first op issued
-    Nanoseconds end;                ///< last op of the step complete; a step's time is end minus the end before
-    double loss = 0;                ///< NaN when not computed (predictions)
-    std::vector<Span> spans;        ///< in issue order
+    std::int64_t multiplicity = 1;       ///< ranks this record stands for (predictions)
+    Nanoseconds begin;                   ///< first op issued
+    Nanoseconds end;                     ///< last op of the step complete; a step's time is end minus the end before
+    double loss = 0;                     ///< NaN when not computed (predictions)
+    std::vector<Span> spans;             ///< in issue order
+    std::optional<DeviceSample> device;  ///< the last one taken during the step
 };
 
 }  // namespace lockstep::step

@@ -90,6 +90,49 @@ TEST_F(Analyze, step_times_are_differences_of_completions_on_the_last_rank_and_w
     EXPECT_NEAR(findings.breakdown.total().value, 120e-9, 1e-15);
 }
 
+TEST_F(Analyze, steps_without_spans_count_for_times_and_the_breakdown_is_of_those_with_them) {
+    // Step s ends at 100 (s + 1); every 3rd one has spans: `forward` for 40 + 10 s / 3 ns of its 100. Of the counted
+    // steps 1 to 9 these are 3, 6, 9: 50, 60, 70 ns of compute, in the middle step 60. One step's spans cost 2 ns.
+    run_.span_cost = Seconds{2e-9};
+    std::vector<step::StepRecord> records;
+    for (int s = 0; s < 10; ++s) {
+        step::StepRecord record;
+        record.step = s;
+        record.begin = {100 * s};
+        record.end = {100 * (s + 1)};
+        if (s % 3 == 0) record.spans = {span(0, 100 * s, 100 * s, 100 * s + 40 + 10 * s / 3)};
+        records.push_back(record);
+    }
+    const RunFindings findings = analyze_records(run_, graph_, records);
+    EXPECT_EQ(findings.counted_steps, 9);
+    EXPECT_NEAR(findings.step_time.median.value, 100e-9, 1e-15);
+    EXPECT_NEAR(findings.breakdown.compute.value, 60e-9, 1e-15);
+    EXPECT_NEAR(findings.breakdown.total().value, 100e-9, 1e-15);
+    EXPECT_NEAR(findings.breakdown_p95.compute.value, 69e-9, 1e-15);  // 60 + 0.9 (70 - 60)
+    EXPECT_EQ(
+        findings.spans,
+        "every 3rd step (recording them in all would cost 2 % of a step); the breakdown is of 3 of 9 counted steps");
+    EXPECT_TRUE(findings.warnings.empty());
+}
+
+TEST_F(Analyze, a_capped_gpu_in_counted_steps_is_warned_of_and_one_in_the_warm_up_is_not) {
+    std::vector<step::StepRecord> records;
+    for (int s = 0; s < 8; ++s) {
+        step::StepRecord record;
+        record.step = s;
+        record.end = {100 * (s + 1)};
+        record.spans = {span(0, 100 * s, 100 * s, 100 * s + 50)};
+        record.device.emplace().throttle = step::ThrottleReasons{s < 3 ? 0x4U : 0U};
+        records.push_back(record);
+    }
+    run_.warmup_steps = 3;
+    EXPECT_TRUE(analyze_records(run_, graph_, records).warnings.empty());
+    for (auto& record : records) record.device->throttle = step::ThrottleReasons{0x4};
+    const auto findings = analyze_records(run_, graph_, records);
+    ASSERT_EQ(findings.warnings.size(), 1U);
+    EXPECT_EQ(findings.warnings[0], "rank 0's GPU was slowed down (power cap) in 5 of 5 sampled steps");
+}
+
 TEST_F(Analyze, an_mfu_above_one_is_refused_with_a_warning) {
     step::StepRecord record;
     record.step = 1;

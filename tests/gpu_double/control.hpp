@@ -13,6 +13,8 @@
 //   LOCKSTEP_DOUBLE_FAIL=function:n[:code][@rank],...  the n-th call from now on fails
 //   LOCKSTEP_DOUBLE_HANG=function:n[@rank],...  the work of the n-th call never completes; of a function that enqueues
 //                                      no work the call never returns
+//   LOCKSTEP_DOUBLE_NCCL_RESIDENT=1    one NCCL kernel at a time per device: finds launch orders that can hang
+//   LOCKSTEP_DOUBLE_NCCL_QUIET=1       peers that abort or die are not told of, as over NVLink: ranks just wait
 //   LOCKSTEP_DOUBLE_MISUSE=abort       ends the process at the first misuse, for a debugger
 //   LOCKSTEP_DOUBLE_EXIT=always|never  reports leaks and misuse at exit, with status 97 (if the status is 0)
 #pragma once

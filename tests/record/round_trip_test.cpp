@@ -23,6 +23,7 @@ step::StepRecord expected(const step::StepGraph& graph, int rank, std::int64_t s
         span.start = span.start + offset;
         span.end = span.end + offset;
     }
+    if (record.device) record.device->time = record.device->time + offset;
     return record;
 }
 
@@ -46,6 +47,47 @@ TEST(RoundTrip, a_run_of_three_ranks_is_read_as_it_was_written) {
     for (std::size_t i = 0; i < records.size(); ++i)
         EXPECT_TRUE(same(records[i], expected(graph, static_cast<int>(i % 3), static_cast<std::int64_t>(i / 3), 30)))
             << i;
+}
+
+TEST(RoundTrip, samples_of_the_device_are_read_with_their_step_before_and_after_a_merge) {
+    const TemporaryFolder folder;
+    const auto graph = every_op_kind();
+    write_run(folder / "run", graph, {7, 7, 7});
+    for (const bool is_merged : {false, true}) {
+        if (is_merged) merge_run(folder / "run");
+        const auto records = read_all(RunReader(folder / "run"));
+        ASSERT_EQ(records.size(), 21U);
+        int sampled = 0;
+        for (std::size_t i = 0; i < records.size(); ++i) {
+            const auto wanted = expected(graph, static_cast<int>(i % 3), static_cast<std::int64_t>(i / 3), 30).device;
+            EXPECT_EQ(records[i].device, wanted) << i;
+            sampled += wanted ? 1 : 0;
+        }
+        EXPECT_EQ(sampled, 12);  // steps 0, 1, 2, 4, 5, 6 of ranks 0 and 2
+    }
+}
+
+TEST(RoundTrip, a_sample_that_tells_nothing_is_none_and_one_of_a_device_that_is_not_sampled_is_refused) {
+    const TemporaryFolder folder;
+    const auto graph = every_op_kind();
+    LiveWriter writer(rank_file(folder.path(), 0), full_description(1), full_rank(0), graph);
+    auto record = make_step(graph, 0, 0, 3);
+    record.device = step::DeviceSample{};
+    writer.append(record);
+    EXPECT_FALSE(read_all(RunReader(folder.path())).at(0).device);
+    LiveWriter other(rank_file(folder.path(), 1), full_description(2), full_rank(1), graph);
+    record.rank = 1;
+    EXPECT_THROW(other.append(record), LogicError);
+    EXPECT_EQ(other.steps_written(), 0);
+}
+
+TEST(RoundTrip, facts_of_every_rank_are_kept_by_a_merge) {
+    const TemporaryFolder folder;
+    write_run(folder / "run", every_op_kind(), {2, 2, 2});
+    merge_run(folder / "run");
+    const RunReader run(folder / "run");
+    for (int rank = 0; rank < 3; ++rank)
+        EXPECT_EQ(run.ranks()[static_cast<std::size_t>(rank)].facts, full_rank(rank).facts);
 }
 
 TEST(RoundTrip, a_step_without_spans_and_one_of_many_chunks_are_read) {

@@ -154,6 +154,7 @@ RunDescription full_description(int ranks) {
     run.tokens_per_sample = 512;
     run.warmup_steps = 2;
     run.planned_steps = 60;
+    run.span_cost = Seconds{1e-3 / 3};
     run.seed = 0xffffffffffffffffULL;
     run.epoch_utc = {1'780'000'000'000'000'001};
     run.model_flops = Flops{std::numeric_limits<double>::infinity()};
@@ -182,8 +183,27 @@ RankDescription full_rank(int rank) {
     description.threads = 1 + rank;
     description.clock_offset = {rank * 1'000'000'007LL};
     description.clock_uncertainty = {rank * 11};
+    description.is_sampled = rank != 1;
+    description.facts = {{"communicator dp", fmt::format("2 ranks, {} \"the\" first\n", rank)}, {"none", ""}};
     return description;
 }
+
+namespace {
+
+/// Of every fourth step none; of the others each one lacks another value.
+std::optional<step::DeviceSample> sample_of_step(int rank, std::int64_t number, Nanoseconds time) {
+    if (number % 4 == 3) return std::nullopt;
+    step::DeviceSample sample{time, Frequency{1.755e9}, Frequency{2.619e9}, Watts{412.5}, Watts{700}, 50 + rank, {}};
+    if (number % 5 != 0) sample.throttle = step::ThrottleReasons{0x424};
+    if (number % 5 == 1) sample.sm_clock.reset();
+    if (number % 5 == 2) sample.memory_clock.reset();
+    if (number % 5 == 3) sample.power.reset();
+    if (number % 5 == 4) sample.power_limit.reset();
+    if (number % 2 == 1) sample.temperature.reset();
+    return sample;
+}
+
+}  // namespace
 
 step::StepRecord make_step(const step::StepGraph& graph, int rank, std::int64_t number, int events) {
     step::StepRecord record;
@@ -201,6 +221,7 @@ step::StepRecord make_step(const step::StepGraph& graph, int rank, std::int64_t 
             {op, i / ops % graph.micro_batches, graph.op(op).stream.value, {start - 7}, {start}, {start + 400}});
     }
     record.end = {begin + events * 1000 + 500};
+    if (full_rank(rank).is_sampled) record.device = sample_of_step(rank, number, record.end);
     return record;
 }
 
@@ -220,7 +241,7 @@ void write_run(const fs::path& folder, const step::StepGraph& graph, const std::
 bool same(const step::StepRecord& a, const step::StepRecord& b) {
     const bool same_loss = a.loss == b.loss || (std::isnan(a.loss) && std::isnan(b.loss));
     if (a.step != b.step || a.rank != b.rank || a.multiplicity != b.multiplicity || a.begin != b.begin ||
-        a.end != b.end || !same_loss || a.spans.size() != b.spans.size())
+        a.end != b.end || !same_loss || a.device != b.device || a.spans.size() != b.spans.size())
         return false;
     for (std::size_t i = 0; i < a.spans.size(); ++i) {
         const auto& x = a.spans[i];

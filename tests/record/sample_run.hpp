@@ -32,7 +32,7 @@ step::StepGraph every_op_kind();
 
 /// Every field set, doubles that aren't finite and a seed of 64 bits among them.
 RunDescription full_description(int ranks);
-RankDescription full_rank(int rank);
+RankDescription full_rank(int rank);  ///< rank 1's device is not sampled
 
 /// `events` spans over the graph's ops; equal arguments give equal records.
 step::StepRecord make_step(const step::StepGraph& graph, int rank, std::int64_t step, int events);

@@ -47,6 +47,19 @@ TEST(GraphText, every_op_kind_comes_back_as_it_was) {
     EXPECT_EQ(back.classes[0].program.issues[0].chunk, 3);
 }
 
+TEST(GraphText, descriptions_of_before_a_field_was_added_are_read_without_it) {
+    std::string rank = to_text(full_rank(2));
+    replace_first(rank, R"("is_sampled":true,)", "");
+    rank.erase(rank.find(R"(,"facts")"), rank.rfind('}') - rank.find(R"(,"facts")"));
+    const auto old = from_text<RankDescription>(rank, "x");
+    EXPECT_FALSE(old.is_sampled);
+    EXPECT_TRUE(old.facts.empty());
+    EXPECT_EQ(old.threads, 3);
+    std::string run = to_text(full_description(3));
+    replace_first(run, R"("span_cost_s")", R"("unknown_to_this_version")");
+    EXPECT_FALSE(from_text<RunDescription>(run, "x").span_cost);
+}
+
 TEST(GraphText, a_description_with_nan_infinities_and_a_64_bit_seed_comes_back_as_it_was) {
     const auto run = full_description(3);
     const auto back = from_text<RunDescription>(to_text(run), "x");
@@ -58,6 +71,7 @@ TEST(GraphText, a_description_with_nan_infinities_and_a_64_bit_seed_comes_back_a
     EXPECT_EQ(back.interval80_low->value, 5e-324);
     EXPECT_EQ(back.interval80_high->value, 1.7976931348623157e308);
     EXPECT_EQ(back.experiment, run.experiment);
+    EXPECT_EQ(back.span_cost->value, 1e-3 / 3);
     EXPECT_EQ(back.texts, run.texts);
     EXPECT_EQ(back.provenance, run.provenance);
     EXPECT_EQ(back.warnings, run.warnings);

@@ -8,7 +8,10 @@
 #include <random>
 
 #include "record/attributes.hpp"
+#include "record/device_rows.hpp"
+#include "record/field_text.hpp"
 #include "record/live_writer.hpp"
+#include "record/run_fields.hpp"
 #include "record/run_file.hpp"
 #include "record/run_reader.hpp"
 #include "record/sample_run.hpp"
@@ -113,6 +116,29 @@ TEST_F(Hostile, times_that_overflow_are_refused) {
     }
     change_step(2, [&](StepRow& row) { row.end_ns = INT64_MAX; });
     expect_refusal("times of step 2");
+}
+TEST_F(Hostile, device_samples_that_were_changed_are_refused) {
+    const std::vector<std::function<void(DeviceRow&)>> changes{
+        [](DeviceRow& row) { row.step = 2; }, [](DeviceRow& row) { row.step = 1, row.rank = 1; },
+        [](DeviceRow& row) { row.rank = 0, row.sm_clock_hz = 1e9; }, [](DeviceRow& row) { row.time_ns = INT64_MAX; }};
+    for (const auto& one : changes) {
+        change_row<DeviceRow>(device_table, device_row_type().get(), 1, one);
+        expect_refusal("device sample of step 1 of rank 0");
+    }
+    change([](hid_t opened) { H5Ldelete(opened, device_table, H5P_DEFAULT); });
+    expect_refusal("samples of its device are missing");
+}
+TEST_F(Hostile, a_file_of_before_devices_were_sampled_is_read_without_their_samples) {
+    const auto before = read_all(RunReader(file()));
+    change([](hid_t opened) { H5Ldelete(opened, device_table, H5P_DEFAULT); });
+    std::string ranks = "[" + to_text(full_rank(0)) + "]";
+    ranks.erase(ranks.find(R"(,"is_sampled")"), ranks.rfind('}') - ranks.find(R"(,"is_sampled")"));
+    replace_text("/ranks", ranks);
+    auto expected = before;
+    for (auto& record : expected) record.device.reset();
+    const auto after = read_all(RunReader(file()));
+    ASSERT_EQ(after.size(), expected.size());
+    for (std::size_t i = 0; i < after.size(); ++i) EXPECT_TRUE(same(after[i], expected[i])) << i;
 }
 TEST_F(Hostile, ops_streams_and_micro_batches_outside_the_graph_are_refused) {
     const std::vector<std::function<void(EventRow&)>> changes{

@@ -24,6 +24,29 @@ EVENT_COLUMNS = ["step", "rank", "op", "micro_batch", "stream", "kind", "phase",
 STEP_COLUMNS = ["step", "rank", "begin_ns", "end_ns", "loss", "first_event", "events", "checksum"]
 
 
+DEVICE_COLUMNS = ["step", "rank", "temperature_c", "time_ns", "sm_clock_hz", "memory_clock_hz", "power_w", "power_limit_w",
+                  "throttle_reasons", "checksum"]
+
+
+def check_devices(file, ranks):
+    """make_step samples the devices of all ranks but 1: every fourth step not, and the clock of step 1 is not told."""
+    assert ("device_samples" in file) == (ranks != [1])
+    if ranks == [1]:
+        return
+    devices = pandas.DataFrame(file["device_samples"][:])
+    assert list(devices.columns) == DEVICE_COLUMNS, devices.columns
+    steps = pandas.DataFrame(file["steps"][:])
+    assert (devices["step"] == steps["step"]).all() and (devices["rank"] == steps["rank"]).all()
+    of_rank_0 = devices[devices["rank"] == 0]
+    assert list(of_rank_0["sm_clock_hz"].isna()) == [False, True, False, True, False]
+    assert (of_rank_0["power_w"][of_rank_0["step"] != 3] == 412.5).all()
+    assert list(of_rank_0["throttle_reasons"]) == [-1, 0x424, 0x424, -1, 0x424], of_rank_0
+    assert devices[devices["rank"] == 1]["sm_clock_hz"].isna().all()
+    attributes = file["device_samples"].attrs
+    assert dict(zip(attributes["field_names"], attributes["field_units"]))["power_w"] == "W"
+    assert "0x4 power cap, 0x8 hardware slowdown" in attributes["throttle_reasons"], attributes["throttle_reasons"]
+
+
 def check_tables(file, ranks):
     events = pandas.DataFrame(file["events"][:])
     steps = pandas.DataFrame(file["steps"][:])
@@ -90,6 +113,7 @@ def main():
         for path, ranks in ((live / "rank-00000.h5", [0]), (live / "rank-00001.h5", [1]), (merged / "run.h5", [0, 1])):
             with h5py.File(path, "r") as file:
                 check_tables(file, ranks)
+                check_devices(file, ranks)
                 check_enums(file)
                 check_attributes(file)
             check_h5dump(str(path))

@@ -65,6 +65,19 @@ TEST(Results, tables_fit_80_columns_and_have_no_escape_codes_without_color) {
     EXPECT_NE(format_series(series_of_two(), Color::on).find('\x1b'), std::string::npos);
 }
 
+TEST(Results, spans_of_some_steps_only_are_said_so_and_spans_of_all_are_not) {
+    auto series = series_of_two();
+    series.points[0].spans = "every step";
+    series.points[1].spans = "every 7th step (recording them in all would cost 1.3 % of a step)";
+    const std::string text = format_series(series, Color::off);
+    EXPECT_EQ(text.find("spans of every step"), std::string::npos);
+    EXPECT_NE(text.find("  2 ranks: spans of every 7th step (recording them in all would cost 1.3 %"),
+              std::string::npos)
+        << text;
+    const config::Node json = config::parse_text(results_json({series}, {}).dump(), "results");
+    EXPECT_EQ(json.find("results")->items()[0].find("spans")->text(), "every step");
+}
+
 TEST(Results, parts_that_are_nothing_everywhere_are_left_out) {
     const std::string text = format_series(series_of_two(), Color::off);
     EXPECT_NE(text.find("exposed communication"), std::string::npos);

@@ -126,7 +126,7 @@ void expect_device_to_come_free(ncclComm_t handle) {
     for (int waited = 0; mine; ++waited) {
         std::shared_ptr<Communicator> busy;
         for (const auto& other : table().all())
-            if (other != mine && other->device == mine->device && other->engine && other->engine->running() > 0 &&
+            if (other != mine && other->device == mine->device && other->engine && !other->engine->is_idle() &&
                 !other->engine->is_released())
                 busy = other;
         if (!busy) return;

@@ -56,7 +56,7 @@ public:
     void look_for_peers();
 
     Rendezvous rendezvous;
-    std::uint64_t issued = 0;  ///< launches; of the issuing thread
+    std::atomic<std::uint64_t> issued = 0;  ///< launches
 
 private:
     void run_collective(const Collective& collective);

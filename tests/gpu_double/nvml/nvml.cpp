@@ -2,9 +2,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cctype>
+#include <chrono>
 #include <cstring>
 #include <string>
+#include <thread>
 
 #include "gpu/nvml_types.hpp"
 #include "gpu_double/control.hpp"
@@ -15,7 +18,7 @@ namespace {
 
 using gpu::nvml::Return;
 
-int initialised = 0;
+std::atomic<int> initialised = 0;  // of any thread
 
 constexpr unsigned links_to_each = 4;  // while they suffice; else all go to switches
 
@@ -27,6 +30,7 @@ int number_of(const gpu::nvml::Device* device) {
 template <class Body>
 Return api(const char* function, Body body) {
     const Fate fate = double_call(function);
+    while (fate.hangs) std::this_thread::sleep_for(std::chrono::hours(1));
     if (fate.fails) return static_cast<Return>(fate.code_or(static_cast<int>(Return::unknown)));
     if (initialised == 0) {
         report_misuse(fmt::format("{} before nvmlInit_v2", function));
