@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
+#include <vector>
 
 #include "gpu/attention_graph.hpp"
 #include "gpu/element.cuh"
@@ -47,16 +49,16 @@ std::optional<std::string> obstacle(const step::Attention& op, const Operands& o
     if (context.dtype != DType::fp16 && context.dtype != DType::bf16) return std::string(to_string(context.dtype));
     if (op.head_dim % 8 != 0 || op.head_dim > 256) return fmt::format("heads of {} elements", op.head_dim);
     if (op.causal && !is_in_order(op, context)) return "a part of the sequence";
-    for (const Operand& operand : o.in)
-        if (reinterpret_cast<std::uintptr_t>(operand.data) % 16 != 0) return "addresses that 16 bytes don't divide";
-    for (const Operand& operand : o.out)
-        if (reinterpret_cast<std::uintptr_t>(operand.data) % 16 != 0) return "addresses that 16 bytes don't divide";
+    const auto is_aligned = [](const Operand& operand) {
+        return reinterpret_cast<std::uintptr_t>(operand.data) % 16 == 0;
+    };
+    if (!std::all_of(o.in.begin(), o.in.end(), is_aligned) || !std::all_of(o.out.begin(), o.out.end(), is_aligned))
+        return "addresses that 16 bytes don't divide";
     return fault_of_release(op);
 }
 
 class FusedAttention final : public Kernel {
 public:
-    /// `own`: bytes of workspace in front of cuDNN's.
     FusedAttention(std::shared_ptr<const DnnPlan> plan, std::vector<DnnCall::Address> addresses, Dnn& dnn)
         : call_(std::move(plan)), addresses_(std::move(addresses)), dnn_(dnn) {}
     /// A tensor of the graph that lives in the workspace.
@@ -77,7 +79,7 @@ private:
     DnnCall call_;
     std::vector<DnnCall::Address> addresses_;
     std::vector<std::pair<std::int64_t, std::int64_t>> in_workspace_;  // id, offset
-    std::int64_t own_ = 0;
+    std::int64_t own_ = 0;                                             // bytes in front of cuDNN's workspace
     Dnn& dnn_;
 };
 

@@ -68,7 +68,7 @@ std::vector<AttentionChunk> plan_tiles(const AttentionPlace& place, const std::v
 }
 
 HeadProduct::HeadProduct(const Shape& shape, std::int64_t groups, std::int64_t heads, BlasLt& blas)
-    : sums_(shape.c.head == 0 && heads > 1), product_(product_shape(shape, groups, heads), nullptr, blas) {
+    : product_(product_shape(shape, groups, heads), nullptr, blas) {
     const bool over_groups = is_over_groups(shape, groups, heads);
     times_ = over_groups ? heads : groups;
     const auto step = [over_groups](const HeadMatrices& m) { return (over_groups ? m.head : m.group) * m.element(); };
@@ -80,8 +80,7 @@ HeadProduct::HeadProduct(const Shape& shape, std::int64_t groups, std::int64_t h
 void HeadProduct::enqueue(const std::byte* a, const std::byte* b, std::byte* c, bool adds, std::byte* workspace,
                           cudaStream_t stream) const {
     for (std::int64_t i = 0; i < times_; ++i)
-        product_.enqueue(a + i * a_step_, b + i * b_step_, c + i * c_step_, adds || (sums_ && i > 0), workspace,
-                         stream);
+        product_.enqueue(a + i * a_step_, b + i * b_step_, c + i * c_step_, adds, workspace, stream);
 }
 
 }  // namespace lockstep::gpu

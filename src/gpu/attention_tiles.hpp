@@ -35,7 +35,7 @@ struct HeadMatrices {
 };
 
 /// A matrix product for each head of a tile: as one batch over groups or over heads, and again for each of the others.
-/// Where the result has one matrix for all heads of a group, it is their sum, added to what is there.
+/// Where the result has one matrix for all heads of a group, it must add: their sum to what is there.
 class HeadProduct {
 public:
     struct Shape {
@@ -53,7 +53,6 @@ public:
 private:
     std::int64_t times_;
     std::int64_t a_step_, b_step_, c_step_;  // bytes, from one time to the next
-    bool sums_;
     Product product_;
 };
 
