@@ -56,7 +56,7 @@ step::StepGraph bench_graph(const model::Model& model) {
 class BareLoop {
 public:
     explicit BareLoop(const step::StepGraph& graph)
-        : memory_(graph, 0), schedule_(cpu::make_schedule(graph, graph.rank_class(0).program)) {
+        : memory_(graph, 0), schedule_(step::make_schedule(graph, graph.rank_class(0).program)) {
         memory_.initialise();
         kernels_ = std::make_unique<cpu::KernelTable>(schedule_, memory_, graph.seed);
     }
@@ -67,7 +67,7 @@ public:
 
 private:
     cpu::TensorMemory memory_;
-    cpu::Schedule schedule_;
+    step::Schedule schedule_;
     std::unique_ptr<cpu::KernelTable> kernels_;
 };
 
