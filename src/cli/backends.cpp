@@ -21,18 +21,6 @@ std::filesystem::path module_file() {
     return std::filesystem::exists(beside) ? beside : here.parent_path() / "lib" / "lockstep" / "lockstep_gpu.so";
 }
 
-/// The visible GPUs, or why there are none.
-struct VisibleGpus {
-    std::vector<gpu::GpuFacts> devices;
-    std::string why_not;
-};
-VisibleGpus visible_gpus(const LoadedGpu& loaded) {
-    if (loaded.backend == nullptr) return {{}, loaded.why_not};
-    try {
-        return {loaded.backend->devices(), {}};
-    } catch (const RuntimeError& error) { return {{}, error.what()}; }
-}
-
 /// The first rank's reason, on all ranks.
 std::string first_reason(world::World& world, const std::string& mine) {
     std::int32_t first = mine.empty() ? world.size() : world.rank();
@@ -72,6 +60,13 @@ LoadedGpu load_gpu() {
     if (make == nullptr)
         return {nullptr, fmt::format("{} is no GPU executor of this version; build again", file.string())};
     return {make(), {}};
+}
+
+VisibleGpus visible_gpus(const LoadedGpu& loaded) {
+    if (loaded.backend == nullptr) return {{}, loaded.why_not};
+    try {
+        return {loaded.backend->devices(), {}};
+    } catch (const RuntimeError& error) { return {{}, error.what()}; }
 }
 
 RunDevice choose_run_device(world::World& world, BackendChoice choice) {

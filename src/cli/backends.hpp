@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "gpu/backend.hpp"
 #include "machine/machine.hpp"
@@ -22,6 +23,13 @@ struct LoadedGpu {
     std::string why_not;  ///< with what to do
 };
 LoadedGpu load_gpu();
+
+/// The visible GPUs, or why there are none.
+struct VisibleGpus {
+    std::vector<gpu::GpuFacts> devices;
+    std::string why_not;
+};
+VisibleGpus visible_gpus(const LoadedGpu& loaded);
 
 /// What a rank runs on.
 struct RunDevice {

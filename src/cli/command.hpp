@@ -28,6 +28,8 @@ Command machine_show_command();
 Command machine_detect_command();
 Command device_list_command();
 Command device_show_command();
+Command device_detect_command();
+Command calibrate_command();
 Command model_list_command();
 Command model_show_command();
 

@@ -1,8 +1,11 @@
-// lockstep device list and show.
+// lockstep device list, show and detect.
 #include <fmt/format.h>
 
+#include "cli/backends.hpp"
 #include "cli/command.hpp"
+#include "cli/gpu_host.hpp"
 #include "machine/catalog.hpp"
+#include "report/gpu_tables.hpp"
 #include "report/machine_tables.hpp"
 
 namespace lockstep::cli {
@@ -29,6 +32,20 @@ ExitCode show_device(const Parsed& parsed) {
     return ExitCode::ok;
 }
 
+ExitCode detect_devices(const Parsed& parsed) {
+    const LoadedGpu loaded = load_gpu();
+    if (loaded.backend == nullptr) throw RuntimeError(loaded.why_not);
+    const gpu::GpuFacts first = loaded.backend->devices().at(0);
+    const machine::Device device = device_of(first);
+    const gpu::DeviceMeasurement measured = loaded.backend->measure(first.ordinal);
+    const auto gpus = detect_gpus(*loaded.backend);  // afterwards: an idle GPU lowers its PCIe link
+    if (parsed.globals.json)
+        fmt::print("{}\n", report::gpus_json(gpus, device, measured).dump());
+    else
+        fmt::print("{}\n{}", report::format_gpus(gpus), report::format_gpu_rates(first, device, measured));
+    return ExitCode::ok;
+}
+
 }  // namespace
 
 Command device_list_command() {
@@ -45,6 +62,12 @@ Command device_show_command() {
              .least_words = 1,
              .most_words = 1},
             show_device};
+}
+
+Command device_detect_command() {
+    return {"device detect",
+            {.usage = "device detect", .about = "the GPUs of this host, their links and measured rates", .options = {}},
+            detect_devices};
 }
 
 }  // namespace lockstep::cli

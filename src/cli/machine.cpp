@@ -1,7 +1,9 @@
 // lockstep machine list, show and detect.
 #include <fmt/format.h>
 
+#include "cli/backends.hpp"
 #include "cli/command.hpp"
+#include "cli/gpu_host.hpp"
 #include "cli/host.hpp"
 #include "cli/inputs.hpp"
 #include "cli/run_setup.hpp"
@@ -43,6 +45,15 @@ ExitCode show_machine(const Parsed& parsed) {
     return ExitCode::ok;
 }
 
+/// The GPUs of this host as a machine; none, with a line on stderr that says why, where there are none.
+std::optional<machine::Machine> machine_of_gpus(const Globals& globals) {
+    const LoadedGpu loaded = load_gpu();
+    const VisibleGpus visible = visible_gpus(loaded);
+    if (visible.why_not.empty()) return detected_machine(detect_gpus(*loaded.backend));
+    if (!globals.quiet) fmt::print(stderr, "lockstep: the CPU host alone: {}\n", visible.why_not);
+    return std::nullopt;
+}
+
 ExitCode detect_machine(const Parsed& parsed) {
     LaunchedWorld launched;
     const auto structure = machine::read_host_structure();
@@ -50,9 +61,17 @@ ExitCode detect_machine(const Parsed& parsed) {
         parsed.integer("threads", 1).value_or(std::max(1, structure.cores / launched.world().local_size())));
     const auto rates = measure_host(launched.world(), structure, threads);
     if (launched.world().rank() != 0) return ExitCode::ok;
-    show_one(machine::make_host_machine(structure, rates, launched.world().local_size()), parsed.globals);
-    if (!parsed.globals.json && !parsed.globals.quiet)
-        fmt::print("kept in {}\n", machine::host_rates_file(structure).string());
+    const auto host = machine::make_host_machine(structure, rates, launched.world().local_size());
+    const auto gpus = machine_of_gpus(parsed.globals);
+    if (parsed.globals.json) {
+        config::Json json = report::machine_json(host);
+        json.set("gpus", gpus ? report::machine_json(*gpus) : config::Json());
+        fmt::print("{}\n", json.dump());
+        return ExitCode::ok;
+    }
+    show_one(host, parsed.globals);
+    if (!parsed.globals.quiet) fmt::print("kept in {}\n", machine::host_rates_file(structure).string());
+    if (gpus) fmt::print("\n{}", report::format_machine(*gpus));
     return ExitCode::ok;
 }
 
@@ -77,7 +96,7 @@ Command machine_show_command() {
 Command machine_detect_command() {
     return {"machine detect",
             {.usage = "machine detect",
-             .about = "measure this host and keep its rates",
+             .about = "measure this host and keep its rates; its GPUs and their links",
              .options = {{"threads", "N", "cores of one rank (cores / ranks)"}}},
             detect_machine};
 }

@@ -9,6 +9,8 @@
 
 #include "base/time.hpp"
 #include "base/units.hpp"
+#include "gpu/links.hpp"
+#include "gpu/measurement.hpp"
 #include "step/executor.hpp"
 #include "world/world.hpp"
 
@@ -50,6 +52,12 @@ public:
     virtual std::string binding_warning(int ordinal) = 0;
     /// Makes the device current for the calling thread. `world` must outlive the executor. Collective.
     virtual std::unique_ptr<step::Executor> executor(world::World& world, const GpuOptions& options) = 0;
+    /// What connects one of the visible GPUs.
+    virtual GpuLinks links(int ordinal) = 0;
+    /// What one of the visible GPUs can do, in about 5 s, during which nothing else should run on it.
+    virtual DeviceMeasurement measure(int ordinal) = 0;
+    /// How long collectives over all ranks take, in a few seconds. Collective; `ordinal` as choose_device gives it.
+    virtual CollectiveMeasurement measure_collectives(world::World& world, int ordinal) = 0;
     /// "CUDA 13.0, cuBLASLt 13.1.0, cuDNN 9.19.0, NCCL 2.28.9"
     virtual std::string versions() = 0;
     /// Driver, versions, NCCL_* variables that steer it: for the provenance of a run.

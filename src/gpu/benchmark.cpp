@@ -1,5 +1,7 @@
 #include "gpu/benchmark.hpp"
 
+#include <algorithm>
+
 #include "base/error.hpp"
 #include "gpu/cuda_check.hpp"
 #include "gpu/first_values.hpp"
@@ -7,6 +9,7 @@
 #include "gpu/libraries.hpp"
 #include "gpu/stopwatch.hpp"
 #include "step/global_place.hpp"
+#include "step/op_cost.hpp"
 #include "world/clock_sync.hpp"
 
 namespace lockstep::gpu {
@@ -39,18 +42,14 @@ constexpr Layer layers[] = {{"conv1 7x7", 3, 224, 64, 7, 2},    {"layer1 3x3", 6
                             {"layer3 3x3", 256, 14, 256, 3, 1}, {"layer3 1x1", 1024, 14, 256, 1, 1},
                             {"layer4 3x3", 512, 7, 512, 3, 1}};
 
-Convolution convolution_of(const Layer& layer, Pass pass, const BenchmarkOptions& options) {
-    const std::int64_t height = layer.height * options.image_size / 224;
-    return {options.convolution_batch,
-            layer.in_channels,
-            height,
-            height,
-            layer.out_channels,
-            layer.kernel,
-            layer.stride,
-            layer.kernel / 2,
-            1,
-            pass};
+struct Images {
+    std::int64_t batch, size;
+};
+
+Convolution convolution_of(const Layer& layer, Pass pass, const Images& images) {
+    const std::int64_t height = layer.height * images.size / 224;
+    return {images.batch, layer.in_channels, height,           height, layer.out_channels,
+            layer.kernel, layer.stride,      layer.kernel / 2, 1,      pass};
 }
 
 Flops flops_of(const Convolution& c) {
@@ -58,14 +57,26 @@ Flops flops_of(const Convolution& c) {
                  static_cast<double>(c.in_channels * c.kernel * c.kernel)};
 }
 
+/// From one image of 32, the least that all layers can halve, to what was asked for.
+std::vector<Images> growing_images(const BenchmarkOptions& options) {
+    std::vector<Images> images;
+    for (const Images i : {Images{1, 32}, {1, 224}, {8, 224}, {64, 224}})
+        if (i.batch < options.convolution_batch || i.size < options.image_size)
+            images.push_back({std::min(i.batch, options.convolution_batch), std::min(i.size, options.image_size)});
+    images.push_back({options.convolution_batch, options.image_size});
+    return images;
+}
+
 class Benchmark {
 public:
-    explicit Benchmark(const BenchmarkOptions& options) : options_(options), watch_(options.budget) {}
+    explicit Benchmark(const BenchmarkOptions& options)
+        : options_(options), watch_(options.budget), glance_(Seconds{0}) {}
     DeviceMeasurement measure() {
         const Nanoseconds begin = world::steady_now();
         for (const MathType math : maths_of_device()) {
-            for (const std::int64_t n : options_.product_sizes) measure_product(math, n);
+            measure_products(math);
             measure_convolutions(math);
+            if (options_.attention_seq > 0 && dtype_of(math) != DType::fp32) measure_attention(math);
         }
         measure_memory();
         measure_host_copies();
@@ -86,6 +97,7 @@ private:
         memory_.push_back(allocate_device(o.bytes(), "a benchmark's tensor"));
         o.data = memory_.back().get();
         write_first_values({step::Initial::Kind::normal, 1.0, 0, 0}, 1, 0, o, watch_.stream());
+        check_cuda(cudaStreamSynchronize(watch_.stream()), "cudaStreamSynchronize");  // glance_ has another stream
         return o;
     }
     struct Timed {
@@ -93,7 +105,7 @@ private:
         std::string algorithm;
     };
     /// Frees the tensors afterwards.
-    Timed time(step::Compute op, MathType math, const Operands& operands) {
+    Timed time(step::Compute op, MathType math, const Operands& operands, const Stopwatch& watch) {
         step::Op whole;
         whole.name = "benchmark";
         whole.kind = std::move(op);
@@ -101,26 +113,83 @@ private:
         const auto kernel = make_kernel(whole, operands, {blas_, dnn_, 1});
         const DeviceMemory workspace = allocate_device(kernel->workspace_bytes(), "a benchmark's workspace");
         kernel->bind_workspace(workspace.get());
-        const Seconds took = watch_.time([&](cudaStream_t stream) { kernel->enqueue({}, stream); });
+        const Seconds took = watch.time([&](cudaStream_t stream) { kernel->enqueue({}, stream); });
         memory_.clear();
         return {took, kernel->algorithm()};
     }
-    void measure_product(MathType math, std::int64_t n) {
+    void measure_products(MathType math) {
         const DType dtype = dtype_of(math);
-        const Timed timed = time(step::Gemm{1, n, n, n}, math,
-                                 {{tensor({n, n}, dtype), tensor({n, n}, dtype)}, {{tensor({n, n}, dtype)}}});
-        const auto size = static_cast<double>(n);
-        result_.products.push_back({math, n, Flops{2 * size * size * size} / timed.time, timed.algorithm});
+        Flops largest;
+        Seconds longest;
+        std::size_t measured = 0;
+        for (const std::int64_t n : options_.product_sizes) {
+            const auto size = static_cast<double>(n);
+            const Flops work{2 * size * size * size};
+            // Two sizes at least, to see how the rate grows.
+            if (measured >= 2 && longest * (work / largest) > options_.longest) return;
+            const Timed timed =
+                time(step::Gemm{1, n, n, n}, math,
+                     {{tensor({n, n}, dtype), tensor({n, n}, dtype)}, {{tensor({n, n}, dtype)}}}, watch_);
+            result_.products.push_back({math, n, work / timed.time, timed.algorithm});
+            largest = work;
+            longest = timed.time;
+            ++measured;
+        }
     }
     void measure_convolutions(MathType math) {
         for (const Layer& layer : layers)
-            for (const Pass pass : {Pass::forward, Pass::backward_data, Pass::backward_weights}) {
-                const Convolution c = convolution_of(layer, pass, options_);
-                if (layer.in_channels == 3 && pass == Pass::backward_data)
-                    continue;  // nobody wants an image's gradient
-                const Timed timed = time(c, math, operands_of(c, dtype_of(math)));
-                result_.convolutions.push_back({layer.name, pass, math, flops_of(c) / timed.time, timed.algorithm});
-            }
+            for (const Pass pass : {Pass::forward, Pass::backward_data, Pass::backward_weights})
+                if (layer.in_channels != 3 || pass != Pass::backward_data)  // nobody wants an image's gradient
+                    measure_convolution(layer, pass, math);
+    }
+    void measure_convolution(const Layer& layer, Pass pass, MathType math) {
+        const std::vector<Images> all = growing_images(options_);
+        const auto run = [&](const Images& images, const Stopwatch& watch) {
+            const Convolution c = convolution_of(layer, pass, images);
+            return time(c, math, operands_of(c, dtype_of(math)), watch);
+        };
+        std::size_t at = 0;
+        Timed timed = run(all[at], glance_);
+        const auto work = [&](std::size_t i) { return flops_of(convolution_of(layer, pass, all[i])); };
+        while (at + 1 < all.size() && timed.time * (work(at + 1) / work(at)) <= options_.longest)
+            timed = run(all[++at], glance_);
+        if (timed.time < options_.budget) timed = run(all[at], watch_);
+        result_.convolutions.push_back(
+            {layer.name, pass, math, work(at) / timed.time, timed.algorithm, work(at), all[at].batch, all[at].size});
+    }
+    void measure_attention(MathType math) {
+        for (const Pass pass : {Pass::forward, Pass::backward_data}) {
+            std::int64_t seq = std::min<std::int64_t>(128, options_.attention_seq);
+            Timed timed = time_attention(seq, pass, math, glance_);
+            // Twice the sequence is four times the work.
+            while (2 * seq <= options_.attention_seq && 4.0 * timed.time <= options_.longest)
+                timed = time_attention(seq *= 2, pass, math, glance_);
+            if (timed.time < options_.budget) timed = time_attention(seq, pass, math, watch_);
+            step::Op op;
+            op.kind = step::Compute{attention_of(seq, pass)};
+            result_.attention.push_back({pass, math, step::flops_of(op) / timed.time, timed.algorithm});
+        }
+    }
+    static step::Attention attention_of(std::int64_t seq, Pass pass) {
+        step::Attention op;
+        op.batch = 4;
+        op.seq = seq;
+        op.heads = op.kv_heads = 16;
+        op.head_dim = 64;
+        op.causal = false;
+        op.pass = pass;
+        return op;
+    }
+    Timed time_attention(std::int64_t seq, Pass pass, MathType math, const Stopwatch& watch) {
+        const step::Attention op = attention_of(seq, pass);
+        const DType dtype = dtype_of(math);
+        const Operand qkv = tensor({seq, op.batch, op.heads, 3, op.head_dim}, dtype);
+        const Operand context = tensor({seq, op.batch, op.heads, op.head_dim}, dtype);
+        const Operand lse = tensor({op.batch, op.heads, seq}, DType::fp32);
+        if (pass == Pass::forward) return time(op, math, {{qkv}, {{context}, {lse}}}, watch);
+        const Operand dcontext = tensor({seq, op.batch, op.heads, op.head_dim}, dtype);
+        const Operand dqkv = tensor({seq, op.batch, op.heads, 3, op.head_dim}, dtype);
+        return time(op, math, {{dcontext, qkv, context, lse}, {{dqkv}}}, watch);
     }
     Operands operands_of(const Convolution& c, DType dtype) {
         constexpr auto last = step::Layout::channels_last;
@@ -131,32 +200,53 @@ private:
         if (c.pass == Pass::backward_data) return {{y, w}, {{x}}};
         return {{y, x}, {{w}}};
     }
+    /// The rate at which `measure(bytes)` moves `passes` times as many bytes, of the largest buffer.
+    template <class Measure>
+    Bandwidth rate_of_largest(std::int64_t most, double passes, Measure measure) {
+        std::int64_t bytes = std::min(most, std::int64_t{1} << 20);
+        Seconds took = measure(bytes, glance_);
+        while (bytes < most && 8 * took <= options_.longest) {
+            bytes = std::min(most, 8 * bytes);
+            took = measure(bytes, glance_);
+        }
+        if (took < options_.budget) took = measure(bytes, watch_);
+        return Bytes{passes * static_cast<double>(bytes)} / took;
+    }
     void measure_memory() {
-        const std::int64_t n = options_.buffer_bytes / 4;
-        const Operand a = tensor({n}, DType::fp32), b = tensor({n}, DType::fp32);
-        const Seconds copy = watch_.time([&](cudaStream_t stream) {
-            check_cuda(
-                cudaMemcpyAsync(b.data, a.data, static_cast<std::size_t>(a.bytes()), cudaMemcpyDeviceToDevice, stream),
-                "cudaMemcpyAsync");
+        result_.copy = rate_of_largest(options_.buffer_bytes, 2, [&](std::int64_t bytes, const Stopwatch& watch) {
+            const DeviceMemory from = allocate_device(bytes, "a benchmark's copies");
+            const DeviceMemory to = allocate_device(bytes, "a benchmark's copies");
+            check_cuda(cudaMemsetAsync(from.get(), 0x5a, static_cast<std::size_t>(bytes), watch.stream()),
+                       "cudaMemsetAsync");
+            return time_copy(to.get(), from.get(), bytes, cudaMemcpyDeviceToDevice, watch);
         });
-        result_.copy = Bytes{2.0 * static_cast<double>(a.bytes())} / copy;
-        step::Elementwise add;
-        add.kind = step::Elementwise::Kind::add;
-        add.count = n;
-        const Bytes moved{3.0 * static_cast<double>(a.bytes())};
-        result_.add = moved / time(add, MathType::fp32, {{a, b}, {{tensor({n}, DType::fp32)}}}).time;
+        result_.add = rate_of_largest(options_.buffer_bytes, 3, [&](std::int64_t bytes, const Stopwatch& watch) {
+            const std::int64_t n = bytes / 4;
+            step::Elementwise add;
+            add.kind = step::Elementwise::Kind::add;
+            add.count = n;
+            const Operand a = tensor({n}, DType::fp32), b = tensor({n}, DType::fp32);
+            return time(add, MathType::fp32, {{a, b}, {{tensor({n}, DType::fp32)}}}, watch).time;
+        });
     }
     void measure_host_copies() {
-        const auto bytes = static_cast<std::size_t>(options_.buffer_bytes) / 4;
-        const DeviceMemory device = allocate_device(static_cast<std::int64_t>(bytes), "a benchmark's copies");
-        const PinnedMemory host = allocate_pinned(static_cast<std::int64_t>(bytes), "a benchmark's copies");
-        const auto rate = [&](void* to, const void* from, cudaMemcpyKind kind) {
-            return Bytes{static_cast<double>(bytes)} / watch_.time([&](cudaStream_t stream) {
-                check_cuda(cudaMemcpyAsync(to, from, bytes, kind, stream), "cudaMemcpyAsync");
+        const auto rate = [&](cudaMemcpyKind kind) {
+            return rate_of_largest(options_.buffer_bytes / 4, 1, [&](std::int64_t bytes, const Stopwatch& watch) {
+                const DeviceMemory device = allocate_device(bytes, "a benchmark's copies");
+                const PinnedMemory host = allocate_pinned(bytes, "a benchmark's copies");
+                const bool is_to_device = kind == cudaMemcpyHostToDevice;
+                return time_copy(is_to_device ? device.get() : host.get(), is_to_device ? host.get() : device.get(),
+                                 bytes, kind, watch);
             });
         };
-        result_.host_to_device = rate(device.get(), host.get(), cudaMemcpyHostToDevice);
-        result_.device_to_host = rate(host.get(), device.get(), cudaMemcpyDeviceToHost);
+        result_.host_to_device = rate(cudaMemcpyHostToDevice);
+        result_.device_to_host = rate(cudaMemcpyDeviceToHost);
+    }
+    static Seconds time_copy(void* to, const void* from, std::int64_t bytes, cudaMemcpyKind kind,
+                             const Stopwatch& watch) {
+        return watch.time([&](cudaStream_t stream) {
+            check_cuda(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), kind, stream), "cudaMemcpyAsync");
+        });
     }
     void measure_launches() {
         const auto kernel = make_fill({1, 1.0}, {{}, {{tensor({1}, DType::fp32)}}});
@@ -167,7 +257,7 @@ private:
     }
 
     BenchmarkOptions options_;
-    Stopwatch watch_;
+    Stopwatch watch_, glance_;  // within the budget; as short as can be
     BlasLt blas_;
     Dnn dnn_;
     std::vector<DeviceMemory> memory_;

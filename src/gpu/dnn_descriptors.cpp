@@ -46,27 +46,4 @@ TensorDescriptor make_image(DType dtype, std::int64_t n, std::int64_t channels, 
     return owner;
 }
 
-FilterDescriptor make_filter(DType dtype, std::int64_t out_channels, std::int64_t in_channels, std::int64_t kernel) {
-    cudnnFilterDescriptor_t filter = nullptr;
-    check_dnn(cudnnCreateFilterDescriptor(&filter), "cudnnCreateFilterDescriptor");
-    FilterDescriptor owner(filter);
-    check_dnn(cudnnSetFilter4dDescriptor(filter, dnn_type(dtype), CUDNN_TENSOR_NHWC, extent(out_channels),
-                                         extent(in_channels), extent(kernel), extent(kernel)),
-              "cudnnSetFilter4dDescriptor");
-    return owner;
-}
-
-ConvolutionDescriptor make_convolution_descriptor(std::int64_t stride, std::int64_t padding, std::int64_t groups,
-                                                  cudnnMathType_t math) {
-    cudnnConvolutionDescriptor_t convolution = nullptr;
-    check_dnn(cudnnCreateConvolutionDescriptor(&convolution), "cudnnCreateConvolutionDescriptor");
-    ConvolutionDescriptor owner(convolution);
-    check_dnn(cudnnSetConvolution2dDescriptor(convolution, extent(padding), extent(padding), extent(stride),
-                                              extent(stride), 1, 1, CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT),
-              "cudnnSetConvolution2dDescriptor");
-    check_dnn(cudnnSetConvolutionGroupCount(convolution, extent(groups)), "cudnnSetConvolutionGroupCount");
-    check_dnn(cudnnSetConvolutionMathType(convolution, math), "cudnnSetConvolutionMathType");
-    return owner;
-}
-
 }  // namespace lockstep::gpu

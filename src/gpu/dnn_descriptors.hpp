@@ -22,19 +22,4 @@ using TensorDescriptor = std::unique_ptr<std::remove_pointer_t<cudnnTensorDescri
 TensorDescriptor make_image(DType dtype, std::int64_t n, std::int64_t channels, std::int64_t height,
                             std::int64_t width);
 
-struct FilterDeleter {
-    void operator()(cudnnFilterDescriptor_t filter) const { cudnnDestroyFilterDescriptor(filter); }
-};
-using FilterDescriptor = std::unique_ptr<std::remove_pointer_t<cudnnFilterDescriptor_t>, FilterDeleter>;
-/// A convolution's weight, channels last: stored [out, kernel, kernel, in of a group].
-FilterDescriptor make_filter(DType dtype, std::int64_t out_channels, std::int64_t in_channels, std::int64_t kernel);
-
-struct ConvolutionDeleter {
-    void operator()(cudnnConvolutionDescriptor_t convolution) const { cudnnDestroyConvolutionDescriptor(convolution); }
-};
-using ConvolutionDescriptor = std::unique_ptr<std::remove_pointer_t<cudnnConvolutionDescriptor_t>, ConvolutionDeleter>;
-/// Accumulates in fp32; the kernel is not flipped, as networks have it (cross-correlation).
-ConvolutionDescriptor make_convolution_descriptor(std::int64_t stride, std::int64_t padding, std::int64_t groups,
-                                                  cudnnMathType_t math);
-
 }  // namespace lockstep::gpu

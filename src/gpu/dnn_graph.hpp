@@ -10,6 +10,7 @@
 
 #include "base/dtype.hpp"
 #include "gpu/dnn_backend.hpp"
+#include "step/op.hpp"
 
 namespace lockstep::gpu {
 
@@ -22,8 +23,8 @@ public:
         Extents extents{}, strides{};  ///< in elements
     };
 
-    /// In device memory, aligned to 16 bytes; whoever runs the graph gives its address.
-    Tensor memory(DType dtype, const Extents& extents, const Extents& strides);
+    /// In device memory; whoever runs the graph gives its address, which `alignment` bytes divide.
+    Tensor memory(DType dtype, const Extents& extents, const Extents& strides, std::int64_t alignment = 16);
     /// Between operations only. Row-major unless strides are given.
     Tensor inside(const Extents& extents, cudnnDataType_t dtype = CUDNN_DATA_FLOAT);
     Tensor inside(const Extents& extents, const Extents& strides, cudnnDataType_t dtype);
@@ -43,6 +44,9 @@ public:
     /// Over the dimensions in which y's extent is 1.
     void reduce(cudnnReduceTensorOp_t mode, const Tensor& x, const Tensor& y);
     void reshape(const Tensor& x, const Tensor& y);
+    /// What the pass makes of the other two: y of x and w, x of y and w, or w of x and y. Extents of x and y: [n,
+    /// channels, height, width], of w: [out, in of a group, kernel, kernel]. `adds`: to what is there.
+    void convolution(const step::Convolution& c, const Tensor& x, const Tensor& w, const Tensor& y, bool adds);
 
     std::vector<cudnnBackendDescriptor_t> operations() const;
     std::span<const std::pair<std::int64_t, float>> numbers() const { return numbers_; }
@@ -53,7 +57,7 @@ private:
         cudnnDataType_t compute = CUDNN_DATA_FLOAT;
         std::int64_t axis = -1;
     };
-    Tensor add_tensor(cudnnDataType_t dtype, const Extents& extents, const Extents& strides,
+    Tensor add_tensor(cudnnDataType_t dtype, const Extents& extents, const Extents& strides, std::int64_t alignment,
                       cudnnBackendAttributeName_t special, bool is_special);
     DnnDescriptor& add_mode(cudnnBackendDescriptorType_t type);
     DnnDescriptor& add_operation(cudnnBackendDescriptorType_t type);

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <span>
@@ -27,8 +28,19 @@ struct DnnChoice {
     std::string why_not;
 };
 
-/// By the first of cuDNN's proposals (heuristic mode A) that the handle's device can carry out.
-DnnChoice choose_plan(DnnGraph graph, cudnnHandle_t handle);
+/// What an engine may do to the factors of its products: round them as it likes, only as tensor cores do (fp32 to
+/// tf32), or not at all, which forbids tensor cores.
+enum class DnnRounding { any, of_tensor_cores, none };
+
+/// What a plan must be like.
+struct DnnWishes {
+    DnnRounding rounding = DnnRounding::any;
+    std::int64_t most_workspace = std::numeric_limits<std::int64_t>::max();  ///< bytes; more only where nothing fits
+    bool takes_fallback = false;  ///< also an engine that is only sure to work
+};
+
+/// By the first of cuDNN's proposals (heuristic mode A) that is as wished and that the handle's device can carry out.
+DnnChoice choose_plan(DnnGraph graph, cudnnHandle_t handle, const DnnWishes& wishes = {});
 
 /// Choices made so far, by what the graph computes: equal layers share one, as cuDNN compiles each for a second.
 class DnnPlans {

@@ -7,6 +7,10 @@
 #include <string_view>
 
 #include "base/error.hpp"
+#include "gpu/benchmark.hpp"
+#include "gpu/collective_benchmark.hpp"
+#include "gpu/cuda_check.hpp"
+#include "gpu/device_links.hpp"
 #include "gpu/device_probe.hpp"
 #include "gpu/gpu_executor.hpp"
 #include "gpu/libraries.hpp"
@@ -16,6 +20,12 @@
 #include "world/agree.hpp"
 
 namespace lockstep::gpu {
+namespace {
+
+/// Of each figure: what is measured there means nothing, and takes long.
+constexpr Seconds test_double_budget{2e-3};
+
+}  // namespace
 
 std::vector<GpuFacts> GpuBackend::devices() { return probe_devices(); }
 
@@ -29,9 +39,35 @@ std::string GpuBackend::binding_warning(int ordinal) {
     return numa_warning(probe_devices().at(static_cast<std::size_t>(ordinal)), allowed_numa_nodes());
 }
 
+GpuLinks GpuBackend::links(int ordinal) {
+    return links_of(probe_devices().at(static_cast<std::size_t>(ordinal)).pci_bus_id);
+}
+
+DeviceMeasurement GpuBackend::measure(int ordinal) {
+    const GpuFacts facts = probe_devices().at(static_cast<std::size_t>(ordinal));
+    check_cuda(cudaSetDevice(ordinal), "cudaSetDevice");
+    BenchmarkOptions options;
+    if (facts.is_test_double) options.budget = options.longest = test_double_budget;
+    return measure_device(options);
+}
+
+CollectiveMeasurement GpuBackend::measure_collectives(world::World& world, int ordinal) {
+    constexpr Seconds timeout{60};
+    std::string self;
+    bool is_test_double = false;
+    world::agree(world, [&] {
+        is_test_double = probe_devices().at(static_cast<std::size_t>(ordinal)).is_test_double;
+        check_cuda(cudaSetDevice(ordinal), "cudaSetDevice");
+        self = describe_rank(world);
+    });
+    NcclCommunicator communicator(meet(world, "of all ranks", self), timeout);
+    CollectiveOptions options;
+    if (is_test_double) options.budget = options.longest = test_double_budget;
+    return gpu::measure_collectives(world, communicator, options);
+}
+
 std::unique_ptr<step::Executor> GpuBackend::executor(world::World& world, const GpuOptions& options) {
-    return std::make_unique<GpuExecutor>(world, options,
-                                         probe_devices().at(static_cast<std::size_t>(options.device)));
+    return std::make_unique<GpuExecutor>(world, options, probe_devices().at(static_cast<std::size_t>(options.device)));
 }
 
 std::string GpuBackend::versions() { return library_versions(); }

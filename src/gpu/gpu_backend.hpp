@@ -11,6 +11,9 @@ public:
     int choose_device(world::World& world) override;
     std::string binding_warning(int ordinal) override;
     std::unique_ptr<step::Executor> executor(world::World& world, const GpuOptions& options) override;
+    GpuLinks links(int ordinal) override;
+    DeviceMeasurement measure(int ordinal) override;
+    CollectiveMeasurement measure_collectives(world::World& world, int ordinal) override;
     std::string versions() override;
     std::map<std::string, std::string> provenance() override;
 };

@@ -10,7 +10,6 @@
 #include <string>
 #include <type_traits>
 
-#include "gpu/convolution.hpp"
 #include "gpu/dnn_plan.hpp"
 #include "gpu/product.hpp"
 
@@ -44,7 +43,6 @@ public:
     cudnnHandle_t handle();
     /// The handle, which from now on enqueues on `stream`.
     cudnnHandle_t on(cudaStream_t stream);
-    ConvolutionChoices& convolution_choices() { return convolution_choices_; }
     DnnPlans& plans() { return plans_; }
 
 private:
@@ -52,7 +50,6 @@ private:
         void operator()(cudnnHandle_t handle) const { cudnnDestroy(handle); }
     };
     std::unique_ptr<std::remove_pointer_t<cudnnHandle_t>, Deleter> handle_;
-    ConvolutionChoices convolution_choices_;
     DnnPlans plans_;
 };
 

@@ -8,21 +8,11 @@
 #include <vector>
 
 #include "base/units.hpp"
+#include "gpu/links.hpp"
 #include "gpu/nvml_types.hpp"
 #include "step/device_sample.hpp"
 
 namespace lockstep::gpu {
-
-struct PcieLink {
-    int generation = 0, lanes = 0;            ///< now; an idle GPU may have lowered its generation
-    int most_generation = 0, most_lanes = 0;  ///< that GPU and slot allow
-};
-
-/// NVLinks from one GPU to one peer.
-struct NvLinkPeer {
-    std::string pci_bus_id;  ///< of a GPU, as GpuFacts has it; empty: the links go to switches
-    int links = 0;
-};
 
 /// The functions of the library.
 struct NvmlLibrary;

@@ -29,8 +29,10 @@ Seconds cost_of_an_event() {
 }
 
 void Sampling::step_took(std::int64_t step, Seconds time, world::World& world) {
-    if (is_decided_ || step != measured_steps - 1) return;
-    const double share = time.value > 0 ? cost_ / time : 0;
+    if (is_decided_) return;
+    if (time.value > 0) shortest_ = std::min(time, shortest_.value_or(time));
+    if (step != measured_steps - 1) return;
+    const double share = shortest_ ? cost_ / *shortest_ : 0;
     auto every = static_cast<std::int32_t>(std::clamp(std::ceil(share / most_share), 1.0, 1e6));
     world.all_reduce(std::as_writable_bytes(std::span(&every, 1)), world::Number::i32, world::Reduce::max);
     every_ = every;

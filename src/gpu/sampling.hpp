@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "base/units.hpp"
 #include "gpu/handles.hpp"
@@ -26,14 +27,15 @@ public:
     bool is_decided() const { return is_decided_; }
     /// What the events of a step that takes times cost.
     Seconds cost_of_a_step() const { return cost_; }
-    /// After a step that took this long. Once, after the last measured step, all ranks agree on the largest interval:
-    /// collective over `world` then.
+    /// After a step that took this long. Once, after the last measured step, all ranks agree on the largest interval
+    /// that any needs, by its shortest step (the first ones are slow): collective over `world` then.
     void step_took(std::int64_t step, Seconds time, world::World& world);
 
 private:
     int every_;
     bool is_decided_;
     Seconds cost_;  // of a step's events
+    std::optional<Seconds> shortest_;
 };
 
 }  // namespace lockstep::gpu

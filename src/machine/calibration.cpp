@@ -12,6 +12,15 @@ using config::Diagnostics;
 using config::Node;
 using config::Object;
 
+constexpr std::string_view names[] = {
+    "gemm",        "convolution", "attention",       "memory",  "gemm_half_work_gflop", "kernel_overhead",
+    "host_per_op", "link",        "collective_base", "per_hop", "network_per_hop",      "compute_slowdown"};
+
+void forget_source(Calibration& calibration, std::string_view constant) {
+    std::erase_if(calibration.constant_sources,
+                  [&](const std::string& s) { return s.starts_with(fmt::format("{}: ", constant)); });
+}
+
 /// A constant is written as its value or as {value, source}; this is the object and the key that hold the value.
 class Constants {
 public:
@@ -39,18 +48,13 @@ private:
     void read(std::string_view key, Read read_value) {
         const auto node = object_.node(key);
         if (!node) return;
-        forget_source(key);
+        forget_source(calibration_, key);
         if (!node->is_mapping()) return read_value(object_, key);
         Object constant(*node, std::string(key), object_.diagnostics());
         if (!constant.has("value")) constant.error("value", "key 'value' is missing");
         read_value(constant, "value");
-        calibration_.constant_sources.push_back(fmt::format("{}: {}", key, constant.text("source")));
+        set_source(calibration_, key, constant.text("source"));
         constant.finish();
-    }
-
-    void forget_source(std::string_view key) {
-        std::erase_if(calibration_.constant_sources,
-                      [&](const std::string& s) { return s.starts_with(fmt::format("{}: ", key)); });
     }
 
     Object object_;
@@ -64,8 +68,9 @@ Calibration read_calibration(const Node& node, Diagnostics& diagnostics, Calibra
     Constants constants(node, diagnostics, result);
     result.source = constants.object().text("source");
     constants.read_share("gemm", result.gemm, 1);
-    constants.read_share("convolution", result.convolution, 1);
-    constants.read_share("attention", result.attention, 1);
+    // Above 1 on a CPU, whose peak is the rate of its products.
+    constants.read_share("convolution", result.convolution, 10);
+    constants.read_share("attention", result.attention, 10);
     constants.read_share("memory", result.memory, 1);
     constants.read_number("gemm_half_work_gflop", result.gemm_half_work_gflop, 1e9);
     constants.read_time("kernel_overhead", result.kernel_overhead);
@@ -77,6 +82,17 @@ Calibration read_calibration(const Node& node, Diagnostics& diagnostics, Calibra
     constants.read_number("compute_slowdown", result.compute_slowdown, 0.99);
     constants.object().finish();
     return result;
+}
+
+std::span<const std::string_view> constant_names() { return names; }
+
+bool has_all_constants(const Node& node) {
+    return std::ranges::all_of(names, [&](std::string_view name) { return node.find(name) != nullptr; });
+}
+
+void set_source(Calibration& calibration, std::string_view constant, std::string_view source) {
+    forget_source(calibration, constant);
+    calibration.constant_sources.push_back(fmt::format("{}: {}", constant, source));
 }
 
 }  // namespace lockstep::machine

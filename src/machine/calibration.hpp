@@ -1,7 +1,9 @@
 // Constants that say how much of the peaks is reached; each set knows its source.
 #pragma once
 
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/units.hpp"
@@ -9,7 +11,8 @@
 
 namespace lockstep::machine {
 
-/// First cost model. Efficiencies are shares of the peak in (0, 1].
+/// First cost model. Efficiencies are shares of the peak in (0, 1]; of a CPU, whose peak is the measured rate of
+/// products, convolution and attention may be above 1.
 struct Calibration {
     double gemm = 0.8;                  ///< large matrix products over the dense peak
     double convolution = 0.6;           ///< convolutions over the dense peak
@@ -30,5 +33,14 @@ struct Calibration {
 /// Reads a calibration document: keys named as the members, each a value or {value, source}. What is absent keeps its
 /// value of `base`. All errors go to `diagnostics`.
 Calibration read_calibration(const config::Node& node, config::Diagnostics& diagnostics, Calibration base = {});
+
+/// As files and sources call the constants, in the order of the members.
+std::span<const std::string_view> constant_names();
+
+/// Whether a calibration document has every constant, so that nothing of a base is left.
+bool has_all_constants(const config::Node& node);
+
+/// Replaces the source of one constant.
+void set_source(Calibration& calibration, std::string_view constant, std::string_view source);
 
 }  // namespace lockstep::machine

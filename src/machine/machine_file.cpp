@@ -33,13 +33,6 @@ Calibration load_calibration(const DataPath& data, const std::string& name) {
     return calibration;
 }
 
-/// The set that the device names, else the one with its own name, else the default constants (whose source says so).
-Calibration calibration_of(const DataPath& data, const Device& device) {
-    if (!device.calibration.empty()) return load_calibration(data, device.calibration);
-    if (is_known(data, calibration_folder, device.name)) return load_calibration(data, device.name);
-    return {};
-}
-
 /// `calibration: NAME` replaces the device's set, `calibration: {gemm: 0.7, source: ...}` some of its constants.
 Calibration read_machine_calibration(const DataPath& data, Object& machine, const Device& device) {
     Diagnostics& diagnostics = machine.diagnostics();
@@ -52,7 +45,7 @@ Calibration read_machine_calibration(const DataPath& data, Object& machine, cons
                              }).value_or(Calibration{});
     if (!node) return base;
     Calibration result = read_calibration(*node, diagnostics, base);
-    result.source += "; the rest: " + base.source;
+    if (!has_all_constants(*node)) result.source += "; the rest: " + base.source;
     return result;
 }
 
@@ -92,22 +85,31 @@ Machine read_cluster(const DataPath& data, const Node& node, Diagnostics& diagno
     return machine;
 }
 
+/// `device: NAME`, or a device document in place, whose title is then its name; none when there is an error.
+std::optional<Device> read_node_device(const DataPath& data, Object& machine) {
+    Diagnostics& diagnostics = machine.diagnostics();
+    const auto node = machine.node("device");
+    if (node && node->is_mapping()) {
+        const std::size_t before = diagnostics.count();
+        Device device = read_device(*node, diagnostics);
+        device.name = device.title;
+        return diagnostics.count() == before ? std::optional(device) : std::nullopt;
+    }
+    const std::string name = machine.text("device");
+    if (name.empty()) return std::nullopt;
+    return at_place(node->where(), diagnostics, [&] { return load_device(data, name); });
+}
+
 Machine read_node(const DataPath& data, const Node& node, Diagnostics& diagnostics) {
     Object object(node, "machine", diagnostics);
     Machine machine;
     machine.title = object.text("title");
-    const std::string device = object.text("device");
-    bool has_device = false;
-    if (!device.empty())
-        if (auto loaded =
-                at_place(object.node("device")->where(), diagnostics, [&] { return load_device(data, device); })) {
-            machine.device = *loaded;
-            has_device = true;
-        }
+    const auto device = read_node_device(data, object);
+    machine.device = device.value_or(Device{});
     machine.sources = texts_if_any(object, "sources");
     machine.notes = texts_if_any(object, "notes");
     machine.calibration = read_machine_calibration(data, object, machine.device);
-    if (has_device)
+    if (device)
         machine.node = read_topology(object, machine.device);
     else  // without the device's rates every link would be one more error
         for (const auto* key : {"vertices", "numa", "rates", "host_bridges", "peer_access", "links"}) object.node(key);
@@ -116,6 +118,12 @@ Machine read_node(const DataPath& data, const Node& node, Diagnostics& diagnosti
 }
 
 }  // namespace
+
+Calibration calibration_of(const DataPath& data, const Device& device) {
+    if (!device.calibration.empty()) return load_calibration(data, device.calibration);
+    if (is_known(data, calibration_folder, device.name)) return load_calibration(data, device.name);
+    return {};
+}
 
 Machine read_machine(const DataPath& data, const Node& node, Diagnostics& diagnostics) {
     return node.find("node") != nullptr ? read_cluster(data, node, diagnostics) : read_node(data, node, diagnostics);

@@ -21,7 +21,12 @@ auto at_place(const config::Location& where, config::Diagnostics& diagnostics, L
     }
 }
 
-/// A node (title, device, vertices, links ...; see topology_file.hpp; calibration: a name, or {constants, source} that
+/// The set of constants that the device names, else the one with its own name, else the default constants (whose source
+/// says so). Throws InputError when it can't be read.
+Calibration calibration_of(const config::DataPath& data, const Device& device);
+
+/// A node (title, device, vertices, links ...; see topology_file.hpp; device: a name, or a device document in place;
+/// calibration: a name, or {constants, source} that
 /// replace some of the device's) or a cluster {node, count, network}. All errors go to `diagnostics`, and the result is
 /// then not to be used. The caller sets name and file.
 Machine read_machine(const config::DataPath& data, const config::Node& node, config::Diagnostics& diagnostics);

@@ -6,6 +6,7 @@
 
 #include "config/quantity.hpp"
 #include "machine/smi_matrix.hpp"
+#include "report/calibration_tables.hpp"
 #include "report/table.hpp"
 #include "report/wrapped.hpp"
 
@@ -97,21 +98,6 @@ std::string network_lines(const Machine& m) {
         "  network  ");
 }
 
-std::string calibration_lines(const machine::Calibration& c) {
-    std::string text = "\nCalibration: share of the peak that is reached, and times that are added\n";
-    text +=
-        fmt::format("  gemm {:.3g} (half of it at {:g} GFLOP), convolution {:.3g}, attention {:.3g}, memory {:.3g}\n",
-                    c.gemm, c.gemm_half_work_gflop, c.convolution, c.attention, c.memory);
-    text +=
-        fmt::format("  link {:.3g}, a collective {} + {} a step ({} between nodes)\n", c.link,
-                    config::format(c.collective_base), config::format(c.per_hop), config::format(c.network_per_hop));
-    text += fmt::format("  {} a kernel, compute {:.3g} slower beside a collective\n", config::format(c.kernel_overhead),
-                        c.compute_slowdown);
-    text += wrapped(c.source, "  source: ");
-    for (const std::string& source : c.constant_sources) text += wrapped(source, "  - ");
-    return text;
-}
-
 }  // namespace
 
 std::string format_machine_list(const std::vector<Machine>& machines) {
@@ -129,7 +115,7 @@ std::string format_machine(const Machine& m) {
         fmt::format("  {} node{} of {} {}\n", m.nodes, m.nodes == 1 ? "" : "s", m.devices_per_node(), m.device.name);
     text += network_lines(m);
     text += fmt::format("\n{}\nLinks of a node\n{}", machine::format_smi_matrix(m.node), links_table(m.node));
-    text += rings_lines(m) + calibration_lines(m.calibration);
+    text += rings_lines(m) + format_constants(m.calibration);
     text += wrapped_list("Notes", m.notes) + wrapped_list("Sources", m.sources);
     if (m.network) text += wrapped_list("Sources of the network", m.network->sources);
     if (!m.file.empty()) text += fmt::format("\nFile: {}\n", m.file.string());

@@ -15,7 +15,7 @@ DOUBLE = os.environ["LOCKSTEP_DOUBLE_DIR"]
 
 def gpus(count, **controls):
     """Environment of a host with so many GPUs; LOCKSTEP_DOUBLE_NAME=value for each of `controls`."""
-    environment = {"LD_LIBRARY_PATH": DOUBLE, "LOCKSTEP_DOUBLE_DEVICES": str(count), "OMP_WAIT_POLICY": "passive"}
+    environment = {"LD_LIBRARY_PATH": DOUBLE, "LOCKSTEP_DOUBLE_CALLS": f"{DOUBLE}/calls.txt", "LOCKSTEP_DOUBLE_DEVICES": str(count), "OMP_WAIT_POLICY": "passive"}
     environment.update({f"LOCKSTEP_DOUBLE_{name.upper()}": str(value) for name, value in controls.items()})
     return environment
 
@@ -33,7 +33,12 @@ class GpuRun(unittest.TestCase):
         return json.loads(lockstep("status", self.out, "--json").stdout)
 
     def assert_finished_steps_are_readable(self, least):
-        state = self.state()
+        for _ in range(100):  # a killed rank may take a moment to be gone
+            state = self.state()
+            if not state["alive"]:
+                break
+            time.sleep(0.1)
+        self.assertFalse(state["alive"], state)
         self.assertGreaterEqual(state["steps"], least, state)
         repaired = lockstep("repair", self.out)
         self.assertEqual(repaired.returncode, 0, repaired.stderr)
@@ -132,7 +137,7 @@ class GpuRun(unittest.TestCase):
         self.fails(r"(?s)within|timed out|waited", ranks=2, hang="ncclCommInitRankConfig:1@1")
 
     def test_memory_that_can_not_be_had_is_an_error_on_all_ranks(self):
-        self.fails(r"cudaMalloc of [\d.]+ GB for .* failed: 2 cudaErrorMemoryAllocation", ranks=2, fail="cudaMalloc:1")
+        self.fails(r"cudaMalloc of [\d.]+ GB for .* failed: 2 cudaErrorMemoryAllocation", ranks=2, fail="cudaMalloc:1:2")
 
 
 class GpuPlans(unittest.TestCase):
@@ -149,7 +154,7 @@ class GpuPlans(unittest.TestCase):
     def test_plans_give_the_unsplit_step(self):
         for name, settings in self.PLANS.items():
             with self.subTest(plan=name), tempfile.TemporaryDirectory() as folder:
-                options = [word for setting in settings for word in ("--set", setting)]
+                options = [word for setting in ["ranks=[4]", *settings] for word in ("--set", setting)]
                 done = lockstep("run", TINY, "--backend", "gpu", "--out", f"{folder}/run", "--check", "numeric", "--steps", "2", *options, ranks=4,
                                 environment=gpus(4))
                 self.assertEqual(done.returncode, 0, done.stderr)

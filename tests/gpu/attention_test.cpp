@@ -1,4 +1,5 @@
 // Attention on the GPU's double beside the CPU's: composed and fused, whole and around a ring.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <cstdlib>

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 namespace lockstep::gpu::testing {
 namespace {
 
@@ -23,6 +25,23 @@ TEST(ExecutorFacts, recording_says_in_which_steps_and_what_it_costs) {
     EXPECT_EQ(open.at("span_cost"), "1200.0 us of a step with spans, for its 2400 events, measured");
     EXPECT_EQ(sampling_facts(Sampling(1, 2, Seconds{1e-6}), 2).at("spans"), "every step");
     EXPECT_EQ(sampling_facts(Sampling(7, 2, Seconds{1e-6}), 2).at("spans"), "every k-th step, k = 7");
+}
+
+TEST(Sampling, the_interval_keeps_the_cost_below_its_share_of_the_shortest_of_the_first_steps) {
+    // 2400 events of 0.5 us are 1.2 ms: 6 % of 20 ms, 12 times 0.5 %.
+    const auto world = world::make_self_world();
+    Sampling sampling(0, 2400, Seconds{0.5e-6});
+    for (const auto& [step, time] : {std::pair{0, 0.5}, {1, 0.0200001}, {2, 0.04}}) {
+        EXPECT_FALSE(sampling.is_decided());
+        sampling.step_took(step, Seconds{time}, *world);
+    }
+    EXPECT_TRUE(sampling.is_decided());
+    EXPECT_EQ(sampling.every(), 12);
+    EXPECT_TRUE(sampling.takes_times(2));
+    EXPECT_FALSE(sampling.takes_times(13));
+    EXPECT_TRUE(sampling.takes_times(24));
+    sampling.step_took(3, Seconds{1e-6}, *world);
+    EXPECT_EQ(sampling.every(), 12);
 }
 
 TEST(ExecutorFacts, communicators_are_named_with_their_ranks_and_nccl_with_its_version) {

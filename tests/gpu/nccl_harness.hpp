@@ -14,32 +14,12 @@
 #include "gpu/element.cuh"
 #include "gpu/handles.hpp"
 #include "gpu/nccl_communicator.hpp"
+#include "gpu/variable.hpp"
 #include "step/global_place.hpp"
 
 namespace lockstep::gpu::testing {
 
 using Values = std::vector<float>;
-
-/// An environment variable while this lives.
-class Variable {
-public:
-    Variable(const char* name, const std::string& value) : name_(name) {
-        if (const char* before = std::getenv(name)) before_ = before;
-        setenv(name, value.c_str(), 1);
-    }
-    ~Variable() {
-        if (before_)
-            setenv(name_, before_->c_str(), 1);
-        else
-            unsetenv(name_);
-    }
-    Variable(const Variable&) = delete;
-    Variable& operator=(const Variable&) = delete;
-
-private:
-    const char* name_;
-    std::optional<std::string> before_;
-};
 
 /// Runs body(world) on threads, each with a device of its own.
 template <class F>

@@ -16,6 +16,7 @@
 //   LOCKSTEP_DOUBLE_NCCL_RESIDENT=1    one NCCL kernel at a time per device: finds launch orders that can hang
 //   LOCKSTEP_DOUBLE_NCCL_QUIET=1       peers that abort or die are not told of, as over NVLink: ranks just wait
 //   LOCKSTEP_DOUBLE_MISUSE=abort       ends the process at the first misuse, for a debugger
+//   LOCKSTEP_DOUBLE_CALLS=file         what is called and launched, a line each (coverage.py)
 //   LOCKSTEP_DOUBLE_EXIT=always|never  reports leaks and misuse at exit, with status 97 (if the status is 0)
 #pragma once
 

@@ -4,6 +4,7 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -26,6 +27,11 @@ inline void store(void* data, Element element, std::int64_t i, float value) {
         static_cast<__nv_bfloat16*>(data)[i] = __float2bfloat16(value);
     else
         static_cast<float*>(data)[i] = value;
+}
+
+/// As tensor cores read fp32: 10 bits behind the point, rounded to nearest.
+inline float to_tf32(float value) {
+    return std::bit_cast<float>((std::bit_cast<std::uint32_t>(value) + 0x1000U) & ~std::uint32_t{0x1fff});
 }
 
 /// What is `before` is not read when beta is 0: it may be uninitialised, even not a number.

@@ -1,7 +1,7 @@
 // cublasLtMatmul: D = alpha op(A) op(B) + beta C (+ bias).
 #include <fmt/format.h>
 
-#include <bit>
+#include <algorithm>
 #include <cstring>
 
 #include "gpu_double/blas/product.hpp"
@@ -59,12 +59,6 @@ std::string objection(const Call& c, const cublasLtMatmulAlgo_t* algorithm) {
     return {};
 }
 
-/// As tensor cores read fp32: 10 bits behind the point, rounded to nearest.
-void round_to_tf32(std::vector<float>& values) {
-    for (float& value : values)
-        value = std::bit_cast<float>((std::bit_cast<std::uint32_t>(value) + 0x1000U) & ~std::uint32_t{0x1fff});
-}
-
 void run(const Call& c) {
     const Problem& p = c.problem;
     const std::int64_t m = p.m(), n = p.n(), k = p.k();
@@ -79,8 +73,8 @@ void run(const Call& c) {
         std::vector<float> a = gather(at(c.a, p.first, in), in, m, k, p.first.ld, p.product.first != CUBLAS_OP_N);
         std::vector<float> b = gather(at(c.b, p.second, in), in, k, n, p.second.ld, p.product.second != CUBLAS_OP_N);
         if (p.product.compute == CUBLAS_COMPUTE_32F_FAST_TF32) {
-            round_to_tf32(a);
-            round_to_tf32(b);
+            std::transform(a.begin(), a.end(), a.begin(), to_tf32);
+            std::transform(b.begin(), b.end(), b.begin(), to_tf32);
         }
         const std::vector<float> product = multiply(a, b, m, n, k);
         for (std::int64_t column = 0; column < n; ++column)

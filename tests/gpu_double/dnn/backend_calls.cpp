@@ -1,6 +1,7 @@
-// The backend interface: descriptors with attributes, graphs, heuristics with two proposals, plans, calls of them.
+// The backend interface: descriptors with attributes, graphs, heuristics with a few proposals, plans, calls of them.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "gpu_double/dnn/backend_descriptor.hpp"
@@ -9,8 +10,37 @@
 namespace lockstep::gpu_double {
 namespace {
 
-constexpr std::int64_t engines[] = {6, 7};  // in the order of the heuristics
-constexpr std::int64_t plan_workspace = 4096;
+struct Engine {
+    std::int64_t index, workspace;
+    bool has_tensor_cores, is_for_convolutions;
+};
+// In the order of the heuristics; one needs more workspace than anybody gives, the last is the fallback's.
+constexpr Engine engines[] = {{5, std::int64_t{1} << 30, true, true}, {6, 4096, true, false}, {7, 8192, false, false}};
+constexpr Engine fallback{1, 0, false, true};
+
+Engine engine_of(const BackendDescriptor& d) {
+    const BackendPointer proposal = d.descriptor(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
+    const auto index = (proposal ? *proposal : d).value<std::int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, -1);
+    for (const Engine& engine : engines)
+        if (engine.index == index) return engine;
+    return fallback;
+}
+
+bool has_convolution(const Graph& graph) {
+    return std::any_of(graph.operations.begin(), graph.operations.end(),
+                       [](const GraphOperation& o) { return o.kind == GraphOperation::Kind::convolution; });
+}
+
+/// What the heuristics propose for their graph.
+std::vector<std::int64_t> proposals(const BackendDescriptor& heuristics) {
+    const bool is_convolution = has_convolution(*heuristics.graph);
+    if (heuristics.value(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_HEUR_MODE_A) == CUDNN_HEUR_MODE_FALLBACK)
+        return is_convolution ? std::vector{fallback.index} : std::vector<std::int64_t>{};
+    std::vector<std::int64_t> indices;
+    for (const Engine& engine : engines)
+        if (is_convolution || !engine.is_for_convolutions) indices.push_back(engine.index);
+    return indices;
+}
 
 std::vector<std::string> leaks() {
     const std::size_t left = backend_descriptors().all().size();
@@ -74,19 +104,29 @@ cudnnStatus_t give_descriptors(const BackendDescriptor& from, cudnnBackendDescri
     return CUDNN_STATUS_SUCCESS;
 }
 
+cudnnStatus_t give_notes(const BackendDescriptor& d, cudnnBackendAttributeType_t type, std::int64_t room,
+                         std::int64_t* count, void* values) {
+    if (type != CUDNN_TYPE_NUMERICAL_NOTE) return dnn_misuse("cudnnBackendGetAttribute: these are numerical notes");
+    *count = engine_of(d).has_tensor_cores ? 1 : 0;
+    const cudnnBackendNumericalNote_t note = CUDNN_NUMERICAL_NOTE_TENSOR_CORE;
+    if (*count > 0 && room > 0) std::memcpy(values, &note, sizeof note);
+    return CUDNN_STATUS_SUCCESS;
+}
+
 cudnnStatus_t get(const BackendDescriptor& d, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
                   std::int64_t room, std::int64_t* count, void* values) {
     if (name == CUDNN_ATTR_ENGINEHEUR_RESULTS && type == CUDNN_TYPE_BACKEND_DESCRIPTOR && d.graph != nullptr)
-        return give_descriptors(d, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, room, count, values,
-                                {std::begin(engines), std::end(engines)});
+        return give_descriptors(d, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, room, count, values, proposals(d));
     if (name == CUDNN_ATTR_ENGINECFG_ENGINE && type == CUDNN_TYPE_BACKEND_DESCRIPTOR && d.graph != nullptr)
         return give_descriptors(d, CUDNN_BACKEND_ENGINE_DESCRIPTOR, room, count, values,
                                 {d.value<std::int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, -1)});
+    if (name == CUDNN_ATTR_ENGINE_NUMERICAL_NOTE && d.type == CUDNN_BACKEND_ENGINE_DESCRIPTOR)
+        return give_notes(d, type, room, count, values);
     std::int64_t value = 0;
     if (name == CUDNN_ATTR_ENGINE_GLOBAL_INDEX && d.type == CUDNN_BACKEND_ENGINE_DESCRIPTOR)
         value = d.value<std::int64_t>(name, -1);
     else if (name == CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE && d.type == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR)
-        value = plan_workspace;
+        value = engine_of(d).workspace;
     else
         return dnn_misuse(fmt::format("cudnnBackendGetAttribute: attribute {} of a descriptor of type {}",
                                       static_cast<int>(name), static_cast<int>(d.type)));
@@ -125,15 +165,17 @@ std::string take_addresses(const BackendDescriptor& pack, GraphCall& call) {
 cudnnStatus_t execute(cudnnHandle_t handle, const BackendDescriptor& plan, const BackendDescriptor& pack, bool hangs) {
     const auto owner = dnn().handles.find(handle);
     if (!owner) return dnn_misuse("cudnnBackendExecute: no such handle (destroyed?)");
-    GraphCall call{plan.graph, {}, {}};
+    const Engine engine = engine_of(plan);
+    GraphCall call{plan.graph, {}, {}, engine.has_tensor_cores};
     if (const std::string wrong = take_addresses(pack, call); !wrong.empty())
         return dnn_misuse(fmt::format("cudnnBackendExecute: {}", wrong));
     void* workspace = pack.value<void*>(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, nullptr);
-    if (!expect_device_range(workspace, plan_workspace, "cudnnBackendExecute: the workspace"))
+    const auto workspace_bytes = static_cast<std::size_t>(engine.workspace);
+    if (!expect_device_range(workspace, workspace_bytes, "cudnnBackendExecute: the workspace"))
         return CUDNN_STATUS_BAD_PARAM;
-    const bool is_queued = enqueue(owner->stream, [call, workspace, hangs] {
+    const bool is_queued = enqueue(owner->stream, [call, workspace, workspace_bytes, hangs] {
         if (hangs) wait_forever();
-        std::memset(workspace, 0xff, plan_workspace);  // nobody may expect anything of it
+        if (workspace_bytes > 0) std::memset(workspace, 0xff, workspace_bytes);  // nobody may expect anything of it
         run_graph(call);
     });
     return is_queued ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_BAD_PARAM;

@@ -46,9 +46,71 @@ std::int64_t add(Graph& graph, const BackendDescriptor& operation, cudnnBackendA
     return tensor.id;
 }
 
+/// Where a pass keeps what: its image, weight and result, or their gradients.
+struct ConvolutionNames {
+    ConvolutionPass pass;
+    cudnnBackendAttributeName_t image, weight, result, how, alpha, beta;
+};
+std::optional<ConvolutionNames> convolution_names(cudnnBackendDescriptorType_t type) {
+    using Pass = ConvolutionPass;
+    if (type == CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR)
+        return ConvolutionNames{Pass::forward,
+                                CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
+                                CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
+                                CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
+                                CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
+                                CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
+                                CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA};
+    if (type == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR)
+        return ConvolutionNames{Pass::backward_data,
+                                CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
+                                CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
+                                CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
+                                CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
+                                CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
+                                CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA};
+    if (type == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR)
+        return ConvolutionNames{Pass::backward_weights,
+                                CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
+                                CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
+                                CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY,
+                                CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
+                                CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
+                                CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA};
+    return std::nullopt;
+}
+
+GraphOperation convolution_of(Graph& graph, const BackendDescriptor& d, const ConvolutionNames& names,
+                              std::string& wrong) {
+    GraphOperation o;
+    o.kind = GraphOperation::Kind::convolution;
+    GraphOperation::Convolution& c = o.convolution;
+    c.pass = names.pass;
+    c.image = add(graph, d, names.image, wrong);
+    c.weight = add(graph, d, names.weight, wrong);
+    c.result = add(graph, d, names.result, wrong);
+    const BackendPointer how = d.descriptor(names.how);
+    c.stride = how->values<std::int64_t>(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES);
+    c.padding = how->values<std::int64_t>(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS);
+    c.alpha = d.value(names.alpha, 1.0F);
+    c.beta = d.value(names.beta, 0.0F);
+    if (how->values<std::int64_t>(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS) != c.padding ||
+        how->values<std::int64_t>(CUDNN_ATTR_CONVOLUTION_DILATIONS) != std::vector<std::int64_t>{1, 1} ||
+        how->value(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_CONVOLUTION) != CUDNN_CROSS_CORRELATION ||
+        how->value(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_DATA_HALF) != CUDNN_DATA_FLOAT)
+        wrong = "the double has no convolution that is dilated, flipped, padded unevenly or not in fp32";
+    const std::int64_t all[] = {c.image, c.weight, c.result};
+    const int made = c.pass == ConvolutionPass::forward ? 2 : c.pass == ConvolutionPass::backward_data ? 0 : 1;
+    o.y = all[made];
+    o.x = all[made == 0 ? 1 : 0];
+    o.b = all[made == 2 ? 1 : 2];
+    return o;
+}
+
 std::optional<GraphOperation> operation_of(Graph& graph, const BackendDescriptor& d, std::string& wrong) {
     GraphOperation o;
     const auto tensor = [&](cudnnBackendAttributeName_t name) { return add(graph, d, name, wrong); };
+    if (const auto names = convolution_names(d.type)) return convolution_of(graph, d, *names, wrong);
     switch (d.type) {
         case CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR:
             o.kind = GraphOperation::Kind::matmul;
@@ -118,6 +180,9 @@ std::string check_backend(BackendDescriptor& d) {
         case CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR:
         case CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR:
         case CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR:
+        case CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR:
+        case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR:
+        case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR:
         case CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR: return check_single(d);
         case CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR: return make_graph(d);
         case CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR:

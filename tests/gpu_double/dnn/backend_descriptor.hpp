@@ -41,8 +41,9 @@ struct BackendDescriptor {
     }
     template <class T>
     T value(cudnnBackendAttributeName_t name, T otherwise) const {
-        const std::vector<T> all = values<T>(name);
-        return all.empty() ? otherwise : all.front();
+        const auto found = attributes.find(name);
+        if (found != attributes.end()) std::memcpy(&otherwise, found->second.values.data(), sizeof otherwise);
+        return otherwise;
     }
     BackendPointer descriptor(cudnnBackendAttributeName_t name) const {
         const auto found = attributes.find(name);

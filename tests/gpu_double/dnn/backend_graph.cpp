@@ -70,7 +70,36 @@ std::string check_reduction(const GraphOperation& o, const GraphTensor& x, const
     return fits ? std::string() : fmt::format("{} does not reduce to {}", name_of(x), name_of(y));
 }
 
+bool is_channels_last(const GraphTensor& t) {
+    if (t.extents.size() != 4) return false;
+    const auto& e = t.extents;
+    return t.strides == std::vector<std::int64_t>{e[1] * e[2] * e[3], 1, e[3] * e[1], e[1]};
+}
+
+std::string check_convolution(const Graph& graph, const GraphOperation::Convolution& c) {
+    const GraphTensor &x = graph.tensor(c.image), &w = graph.tensor(c.weight), &y = graph.tensor(c.result);
+    if (!is_channels_last(x) || !is_channels_last(w) || !is_channels_last(y))
+        return "the double has only convolutions of channels-last images and weights";
+    if (x.type != w.type || x.type != y.type) return "image, weight and result of a convolution are of several types";
+    const auto pixels = [&](std::size_t d) {
+        return (x.extents[d + 2] + 2 * c.padding[d] - w.extents[d + 2]) / c.stride[d] + 1;
+    };
+    const bool fits = c.stride.size() == 2 && c.padding.size() == 2 && c.stride[0] > 0 && c.stride[1] > 0 &&
+                      x.extents[0] == y.extents[0] && x.extents[1] % w.extents[1] == 0 &&
+                      w.extents[0] == y.extents[1] && w.extents[0] % (x.extents[1] / w.extents[1]) == 0 &&
+                      y.extents[2] == pixels(0) && y.extents[3] == pixels(1);
+    return fits ? std::string() : fmt::format("{} by {} is not {}", name_of(x), name_of(w), name_of(y));
+}
+
 }  // namespace
+
+ConvolutionShape Graph::shape(const GraphOperation::Convolution& c) const {
+    const auto side = [&](std::int64_t id) {
+        const auto& e = tensor(id).extents;
+        return ConvolutionShape::Side{e[0], e[1], e[2], e[3]};
+    };
+    return {side(c.image), side(c.result), side(c.weight), c.stride[0], c.stride[1], c.padding[0], c.padding[1]};
+}
 
 std::int64_t GraphTensor::elements() const {
     std::int64_t n = 1;
@@ -97,6 +126,7 @@ std::string check_operation(const Graph& graph, const GraphOperation& o) {
         case GraphOperation::Kind::matmul: return check_matmul(x, graph.tensor(o.b), y);
         case GraphOperation::Kind::pointwise: return check_pointwise(graph, o);
         case GraphOperation::Kind::reduction: return check_reduction(o, x, y);
+        case GraphOperation::Kind::convolution: return check_convolution(graph, o.convolution);
         case GraphOperation::Kind::reshape:
             if (x.elements() == y.elements() && x.span() == y.span()) return {};
             return fmt::format("{} is not {} in another order", name_of(x), name_of(y));

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "gpu_double/dnn/convolution.hpp"
+
 namespace lockstep::gpu_double {
 
 struct GraphTensor {
@@ -26,11 +28,18 @@ struct GraphTensor {
 };
 
 struct GraphOperation {
-    enum class Kind { matmul, pointwise, reduction, reshape } kind = Kind::pointwise;
+    enum class Kind { matmul, pointwise, reduction, reshape, convolution } kind = Kind::pointwise;
     cudnnPointwiseMode_t pointwise = CUDNN_POINTWISE_IDENTITY;
     cudnnReduceTensorOp_t reduction = CUDNN_REDUCE_TENSOR_ADD;
     std::int64_t axis = -1;
     std::int64_t x = 0, b = 0, t = 0, y = 0;  ///< ids; 0: none. matmul: y = x b
+    /// convolution, under the names of the forward pass: which ids those of image, weight and result are.
+    struct Convolution {
+        ConvolutionPass pass = ConvolutionPass::forward;
+        std::int64_t image = 0, weight = 0, result = 0;
+        std::vector<std::int64_t> stride, padding;
+        float alpha = 1, beta = 0;
+    } convolution;
 
     std::vector<std::int64_t> inputs() const;
 };
@@ -40,6 +49,7 @@ struct Graph {
     std::vector<GraphOperation> operations;  ///< each after those whose results it reads
 
     const GraphTensor& tensor(std::int64_t id) const { return tensors.at(id); }
+    ConvolutionShape shape(const GraphOperation::Convolution& convolution) const;
 };
 
 /// What is wrong with an operation's tensors; empty: nothing.
@@ -52,6 +62,7 @@ struct GraphCall {
     std::shared_ptr<const Graph> graph;
     std::map<std::int64_t, void*> memory;
     std::map<std::int64_t, float> numbers;
+    bool rounds_to_tf32 = false;  ///< factors of convolutions in fp32
 };
 void run_graph(const GraphCall& call);
 

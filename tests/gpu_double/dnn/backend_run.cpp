@@ -94,6 +94,7 @@ private:
             case GraphOperation::Kind::pointwise: return pointwise(o);
             case GraphOperation::Kind::reduction: return reduce(o);
             case GraphOperation::Kind::reshape: return reshape(o);
+            case GraphOperation::Kind::convolution: return convolve(o);
         }
         return {};
     }
@@ -189,6 +190,37 @@ private:
         Values y(x.size());
         for_elements(ty.extents, ty.strides,
                      [&](std::int64_t i, std::int64_t at) { y[static_cast<std::size_t>(i)] = by_offset.at(at); });
+        return y;
+    }
+
+    /// The values of a tensor in the order in which an image is stored, and back.
+    static Values reordered(const GraphTensor& t, const Values& values, bool to_storage) {
+        Values result(values.size());
+        for_elements(t.extents, t.strides, [&](std::int64_t i, std::int64_t at) {
+            const auto row_major = static_cast<std::size_t>(i), stored = static_cast<std::size_t>(at);
+            if (to_storage)
+                result[stored] = values[row_major];
+            else
+                result[row_major] = values[stored];
+        });
+        return result;
+    }
+    Values convolve(const GraphOperation& o) {
+        const GraphOperation::Convolution& c = o.convolution;
+        const auto read = [&](std::int64_t id) {
+            if (id == o.y) return Values();
+            Values values = reordered(graph_.tensor(id), of(id), true);
+            if (call_.rounds_to_tf32 && graph_.tensor(id).type == CUDNN_DATA_FLOAT)
+                for (float& value : values) value = to_tf32(value);
+            return values;
+        };
+        Values y = reordered(
+            graph_.tensor(o.y),
+            gpu_double::convolve(graph_.shape(c), c.pass, read(c.image), read(c.weight), read(c.result)), false);
+        for (float& value : y) value *= c.alpha;
+        if (c.beta == 0) return y;
+        const Values& before = of(o.y);
+        for (std::size_t i = 0; i < y.size(); ++i) y[i] += c.beta * before[i];
         return y;
     }
 

@@ -12,14 +12,13 @@ struct Group {
 
 /// f(pixel of x, pixel of y, place in the kernel) for all pairs that a weight connects.
 template <class F>
-void for_pairs(const ConvolutionProblem& p, F f) {
-    const ConvolutionSettings& s = p.settings;
+void for_pairs(const ConvolutionShape& p, F f) {
     for (std::int64_t n = 0; n < p.y.n; ++n)
         for (std::int64_t oh = 0; oh < p.y.h; ++oh)
             for (std::int64_t ow = 0; ow < p.y.w; ++ow)
                 for (std::int64_t kh = 0; kh < p.w.h; ++kh)
                     for (std::int64_t kw = 0; kw < p.w.w; ++kw) {
-                        const std::int64_t ih = oh * s.stride_h - s.pad_h + kh, iw = ow * s.stride_w - s.pad_w + kw;
+                        const std::int64_t ih = oh * p.stride_h - p.pad_h + kh, iw = ow * p.stride_w - p.pad_w + kw;
                         if (ih < 0 || ih >= p.x.h || iw < 0 || iw >= p.x.w) continue;
                         f((n * p.x.h + ih) * p.x.w + iw, (n * p.y.h + oh) * p.y.w + ow, kh * p.w.w + kw);
                     }
@@ -27,10 +26,9 @@ void for_pairs(const ConvolutionProblem& p, F f) {
 
 /// f(group, first weight of output channel 0 of the group at that place in the kernel).
 template <class F>
-void for_groups(const ConvolutionProblem& p, std::int64_t place, F f) {
-    const std::int64_t k = p.w.k / p.settings.groups, taps = p.w.h * p.w.w;
-    for (std::int64_t g = 0; g < p.settings.groups; ++g)
-        f(Group{p.w.c, k, g * p.w.c, g * k}, (g * k * taps + place) * p.w.c);
+void for_groups(const ConvolutionShape& p, std::int64_t place, F f) {
+    const std::int64_t k = p.w.n / p.groups(), taps = p.w.h * p.w.w;
+    for (std::int64_t g = 0; g < p.groups(); ++g) f(Group{p.w.c, k, g * p.w.c, g * k}, (g * k * taps + place) * p.w.c);
 }
 
 void add_product(float* to, const float* from, float factor, std::int64_t count) {
@@ -51,7 +49,7 @@ float dot(const float* a, const float* b, std::int64_t count) {
 
 }  // namespace
 
-std::vector<float> convolve(const ConvolutionProblem& p, ConvolutionPass pass, const std::vector<float>& x,
+std::vector<float> convolve(const ConvolutionShape& p, ConvolutionPass pass, const std::vector<float>& x,
                             const std::vector<float>& w, const std::vector<float>& y) {
     const std::int64_t elements = pass == ConvolutionPass::forward         ? p.y.elements()
                                   : pass == ConvolutionPass::backward_data ? p.x.elements()

@@ -27,26 +27,10 @@ struct Image {
     std::int64_t elements() const { return n * c * h * w; }
     bool operator==(const Image&) const = default;
 };
-/// A convolution's weight.
-struct Filter {
-    cudnnTensorFormat_t format = CUDNN_TENSOR_NHWC;
-    cudnnDataType_t type = CUDNN_DATA_FLOAT;
-    std::int64_t k = 0, c = 0, h = 0, w = 0;
-
-    std::int64_t elements() const { return k * c * h * w; }
-};
-struct ConvolutionSettings {
-    std::int64_t pad_h = 0, pad_w = 0, stride_h = 0, stride_w = 0;  ///< strides are 0 until it is set
-    int groups = 1;
-    cudnnMathType_t math = CUDNN_DEFAULT_MATH;
-    cudnnDataType_t compute = CUDNN_DATA_FLOAT;
-};
 
 struct DnnState {
     HandleTable<cudnnHandle_t, DnnHandle> handles{24};
     HandleTable<cudnnTensorDescriptor_t, Image> images{25};
-    HandleTable<cudnnFilterDescriptor_t, Filter> filters{26};
-    HandleTable<cudnnConvolutionDescriptor_t, ConvolutionSettings> convolutions{27};
 };
 DnnState& dnn();
 

@@ -9,6 +9,8 @@
 #include <mutex>
 #include <sstream>
 
+#include "gpu_double/runtime/coverage.hpp"
+
 namespace lockstep::gpu_double {
 namespace {
 
@@ -102,6 +104,7 @@ std::shared_ptr<const Controls> controls() {
 }
 
 Fate double_call(const char* function) {
+    note("call", function);
     const auto now = controls();
     Calls& c = calls();
     const std::lock_guard lock(c.mutex);

@@ -2,10 +2,12 @@
 #include <fmt/format.h>
 
 #include <cstring>
-#include <set>
+#include <map>
+#include <string>
 
 #include "gpu/kernel_header.hpp"
 #include "gpu_double/runtime/api.hpp"
+#include "gpu_double/runtime/coverage.hpp"
 #include "gpu_double/runtime/memory.hpp"
 #include "gpu_double/runtime/stream_queue.hpp"
 
@@ -14,7 +16,7 @@ namespace {
 
 struct Kernels {
     std::mutex mutex;
-    std::set<const void*> registered;  ///< addresses of host stubs
+    std::map<const void*, std::string> registered;  ///< names by the addresses of host stubs
 };
 Kernels& kernels() {
     static Kernels& kernels = *new Kernels;
@@ -23,7 +25,9 @@ Kernels& kernels() {
 
 bool is_kernel(const void* function) {
     const std::lock_guard lock(kernels().mutex);
-    return kernels().registered.count(function) > 0;
+    const auto found = kernels().registered.find(function);
+    if (found != kernels().registered.end()) note("launch", found->second);
+    return found != kernels().registered.end();
 }
 
 std::size_t count(const dim3& extent) { return std::size_t{extent.x} * extent.y * extent.z; }
@@ -72,10 +76,11 @@ void** __cudaRegisterFatBinary(void*) {
 void __cudaRegisterFatBinaryEnd(void**) {}
 void __cudaUnregisterFatBinary(void**) {}
 char __cudaInitModule(void**) { return 1; }
-void __cudaRegisterFunction(void**, const char* host_stub, char*, const char*, int, uint3*, uint3*, dim3*, dim3*,
+void __cudaRegisterFunction(void**, const char* host_stub, char*, const char* name, int, uint3*, uint3*, dim3*, dim3*,
                             int*) {
     const std::lock_guard lock(kernels().mutex);
-    kernels().registered.insert(host_stub);
+    kernels().registered.emplace(host_stub, name);
+    note("kernel", name);
 }
 // Launches by <<<>>>, which the executor doesn't use.
 unsigned __cudaPushCallConfiguration(dim3, dim3, std::size_t, CUstream_st*) { return 1; }
