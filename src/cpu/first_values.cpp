@@ -50,13 +50,16 @@ bool is_parameter_in(const step::Tensor& tensor, step::TensorId flat) {
            tensor.initial.kind != step::Initial::Kind::none;
 }
 
-/// Elements [begin, end) of a view, written from `to` on.
+/// Elements [begin, end) of a view as it is stored, written from `to` on.
 template <class T>
-void fill_from_view(const step::GlobalPlace& view, const FirstValue& value, std::int64_t begin, std::int64_t end,
-                    T* to) {
-    parallel_slices(end - begin, element_grain, [&](std::int64_t first, std::int64_t last) {
-        view.for_stretches(begin + first, begin + last, [&](std::int64_t local, std::int64_t global, std::int64_t n) {
-            for (std::int64_t i = 0; i < n; ++i) to[local - begin + i] = store<T>(value(global + i));
+void fill_from_view(const Operand& view, const FirstValue& value, std::int64_t begin, std::int64_t end, T* to) {
+    const step::GlobalPlace place(view);
+    parallel_slices(view.elements(), element_grain, [&](std::int64_t first, std::int64_t last) {
+        place.for_stretches(first, last, [&](std::int64_t local, std::int64_t global, std::int64_t n) {
+            for (std::int64_t i = 0; i < n; ++i) {
+                const std::int64_t at = stored_at(view.order, view.shape, local + i);
+                if (at >= begin && at < end) to[at - begin] = store<T>(value(global + i));
+            }
         });
     });
 }
@@ -85,11 +88,14 @@ void write_part_of_views(const step::StepGraph& graph, int rank, step::TensorId 
         for (const step::Tensor& tensor : graph.tensors) {
             if (!is_parameter_in(tensor, flat)) continue;
             const std::int64_t first = tensor.view->first_element, last = first + tensor.elements();
-            const step::GlobalPlace place(step::place_of(tensor, graph.mesh, rank));
+            Operand view;
+            static_cast<step::Place&>(view) = step::place_of(tensor, graph.mesh, rank);
+            const bool is_last = tensor.layout == step::Layout::channels_last && tensor.shape.rank() == 4;
+            view.order = is_last ? Order::channels_last : Order::row_major;
             for (const step::IndexRun& run : target.runs[0]) {
                 const std::int64_t begin = std::max(first, run.global), end = std::min(last, run.global + run.count);
                 if (begin < end)
-                    fill_from_view(place, FirstValue{tensor.initial, graph.seed}, begin - first, end - first,
+                    fill_from_view(view, FirstValue{tensor.initial, graph.seed}, begin - first, end - first,
                                    data + run.local + begin - run.global);
             }
         }

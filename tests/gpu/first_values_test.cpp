@@ -99,16 +99,17 @@ Values part_on_gpu(const step::StepGraph& graph, int rank, DType type) {
 }
 
 TEST(GpuFirstValues, parts_of_a_flat_tensor_hold_those_of_the_parameters_in_it) {
-    const step::StepGraph graph = flat_graph(step::Layout::row_major);
-    const step::TensorId id{static_cast<std::int32_t>(graph.tensors.size() - 1)};
-    for (int rank = 0; rank < 2; ++rank)
-        for (const DType type : {DType::fp32, DType::bf16}) {
-            const Slot target = part({8}, graph.tensors.back().shards, graph.mesh, rank, {}, type);
-            cpu::testing::Tensor tensor(target.shape, target.values, cpu::Order::row_major, type);
-            static_cast<step::Place&>(tensor.operand) = target;
-            cpu::write_part_of_views(graph, rank, id, tensor.operand);
-            EXPECT_EQ(part_on_gpu(graph, rank, type), tensor.read());
-        }
+    for (const step::Layout layout : {step::Layout::row_major, step::Layout::channels_last})
+        for (int rank = 0; rank < 2; ++rank)
+            for (const DType type : {DType::fp32, DType::bf16}) {
+                const step::StepGraph graph = flat_graph(layout);
+                const step::TensorId id{static_cast<std::int32_t>(graph.tensors.size() - 1)};
+                const Slot target = part({8}, graph.tensors.back().shards, graph.mesh, rank, {}, type);
+                cpu::testing::Tensor tensor(target.shape, target.values, cpu::Order::row_major, type);
+                static_cast<step::Place&>(tensor.operand) = target;
+                cpu::write_part_of_views(graph, rank, id, tensor.operand);
+                EXPECT_EQ(part_on_gpu(graph, rank, type), tensor.read());
+            }
 }
 
 TEST(GpuFirstValues, a_weight_in_a_flat_tensor_begins_as_it_is_stored) {
