@@ -53,14 +53,14 @@ TEST(NcclFailure, an_error_of_an_operation_in_flight_comes_out_later) {
         op.enqueue();
         op.wait();
         world.barrier();
-        if (world.rank() != 0) return world.barrier();
-        {
+        if (world.rank() == 0) {
             const Variable fail("LOCKSTEP_DOUBLE_FAIL", "ncclCommGetAsyncError:1:6");
             EXPECT_THAT(thrown([&] { rank.communicator().throw_if_failed(); }),
                         AllOf(HasSubstr("communication over dp failed on rank 0"), HasSubstr("6 ncclRemoteError"),
                               HasSubstr("another rank died or gave up")));
         }
         world.barrier();
+        abort_all(rank.communicators);
     });
 }
 
@@ -115,10 +115,11 @@ TEST(NcclFailure, a_rank_that_aborts_is_seen_by_its_peers) {
         world.barrier();
         if (world.rank() == 2) {
             rank.communicator().abort();
-            return;
+        } else {
+            EXPECT_THAT(error_within(rank.communicator(), 5), HasSubstr("rank 2 has aborted the communicator"));
+            EXPECT_EQ(cudaStreamQuery(rank.stream.get()), cudaErrorNotReady);  // stuck, until this rank gives up too
         }
-        EXPECT_THAT(error_within(rank.communicator(), 5), HasSubstr("rank 2 has aborted the communicator"));
-        EXPECT_EQ(cudaStreamQuery(rank.stream.get()), cudaErrorNotReady);  // stuck, until this rank gives up too
+        world.barrier();
         abort_all(rank.communicators);
     });
 }
@@ -132,6 +133,7 @@ TEST(NcclFailure, a_process_that_dies_is_seen_within_a_second) {
     if (child == 0) {
         cudaSetDevice(1);
         const NcclCommunicator communicator({"dp", 1, members, id}, Seconds{10});
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));  // the other rank's operation waits by then
         raise(SIGKILL);
     }
     check_cuda(cudaSetDevice(0), "cudaSetDevice");
@@ -146,7 +148,7 @@ TEST(NcclFailure, a_process_that_dies_is_seen_within_a_second) {
     EXPECT_THAT(error, AllOf(HasSubstr("6 ncclRemoteError (remote process exited or there was a network error; NCCL's "
                                        "last error: rank 1 has died)"),
                              HasSubstr("another rank died or gave up")));
-    EXPECT_LT(seconds, 1);
+    EXPECT_LT(seconds, 2);  // 0.2 on an idle machine
     communicator.abort();
     EXPECT_EQ(cudaStreamSynchronize(stream.get()), cudaSuccess);
     EXPECT_EQ(waitpid(child, nullptr, 0), child);  // a zombie until here
