@@ -155,16 +155,18 @@ void DnnGraph::reshape(const Tensor& x, const Tensor& y) {
 }
 
 void DnnGraph::convolution(const step::Convolution& c, const Tensor& x, const Tensor& w, const Tensor& y, bool adds) {
-    const std::int64_t stride[] = {c.stride, c.stride}, padding[] = {c.padding, c.padding}, dilation[] = {1, 1};
+    using Pair = std::array<std::int64_t, 2>;
+    const Pair stride{c.stride, c.stride}, padding{c.padding, c.padding}, dilation{1, 1};
+    const auto span = [](const Pair& pair) { return std::span<const std::int64_t>(pair); };
     const cudnnConvolutionMode_t mode = CUDNN_CROSS_CORRELATION;  // the kernel is not flipped
     DnnDescriptor& how = add_mode(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
     how.set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_DATA_FLOAT);
     how.set(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, 1, &mode);
     how.set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, std::int64_t{2});
-    how.set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, stride);
-    how.set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, padding);
-    how.set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, padding);
-    how.set(CUDNN_ATTR_CONVOLUTION_DILATIONS, dilation);
+    how.set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, span(stride));
+    how.set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, span(padding));
+    how.set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, span(padding));
+    how.set(CUDNN_ATTR_CONVOLUTION_DILATIONS, span(dilation));
     how.finalize();
     const ConvolutionNames names = names_of(c.pass);
     const float alpha = 1, beta = adds ? 1 : 0;

@@ -3,6 +3,7 @@
 
 #include "base/error.hpp"
 #include "gpu/parity.hpp"
+#include "gpu/variable.hpp"
 
 namespace lockstep::gpu::testing {
 namespace {
@@ -127,17 +128,41 @@ struct Made {
     Operands o;
 };
 
-TEST(GpuConvolution, takes_the_first_algorithm_within_the_workspace_and_asks_once_per_shape) {
+TEST(GpuConvolution, takes_the_first_engine_within_the_workspace_that_rounds_no_more_than_its_math) {
+    // The double proposes engine 5 with 1 GiB of workspace, 6 with tensor cores, 7 without.
     BlasLt blas;
     Dnn dnn;
     const KernelSetup setup{blas, dnn, 1};
-    Made made(shapes[1]), other(shapes[0]);
+    const Made half(shapes[1]), single(shapes[1], DType::fp32);
+    const auto engine = [&](const Made& made, MathType math) {
+        return make_convolution(made.convolution, math, made.o, setup)->algorithm();
+    };
+    EXPECT_EQ(engine(half, MathType::fp16), "cuDNN engine 6");
+    EXPECT_EQ(engine(single, MathType::tf32), "cuDNN engine 6");
+    EXPECT_EQ(engine(single, MathType::fp32), "cuDNN engine 7");
+}
+
+TEST(GpuConvolution, takes_the_fallback_when_no_plan_of_the_heuristics_can_be_made) {
+    const Variable fail("LOCKSTEP_DOUBLE_FAIL",
+                        "cudnnBackendFinalize.plan:1:3000,cudnnBackendFinalize.plan:2:3000,"
+                        "cudnnBackendFinalize.plan:3:3000");
+    BlasLt blas;
+    Dnn dnn;
+    const Made made(shapes[1]);
+    EXPECT_EQ(make_convolution(made.convolution, MathType::fp16, made.o, {blas, dnn, 1})->algorithm(),
+              "cuDNN engine 1");
+}
+
+TEST(GpuConvolution, makes_a_plan_once_per_shape) {
+    // Were the second kernel to make a plan of its own, that plan would fail.
+    BlasLt blas;
+    Dnn dnn;
+    const KernelSetup setup{blas, dnn, 1};
+    const Made made(shapes[1]);
     const auto first = make_convolution(made.convolution, MathType::fp16, made.o, setup);
+    const Variable fail("LOCKSTEP_DOUBLE_FAIL", "cudnnBackendFinalize.plan:1:3000");
     const auto again = make_convolution(made.convolution, MathType::fp16, made.o, setup);
-    EXPECT_EQ(dnn.convolution_choices().size(), 1U);
-    const auto larger = make_convolution(other.convolution, MathType::fp16, other.o, setup);
-    EXPECT_EQ(dnn.convolution_choices().size(), 2U);
-    EXPECT_EQ(first->algorithm(), "cuDNN forward algorithm 1, math 1, deterministic");
+    EXPECT_EQ(again->algorithm(), "cuDNN engine 6");
     EXPECT_EQ(first->workspace_bytes(), again->workspace_bytes());
 }
 
@@ -154,11 +179,11 @@ TEST(GpuConvolution, refuses_what_it_does_not_have) {
     EXPECT_THAT(message_of(Made(shapes[1], DType::fp32, Layout::row_major), MathType::fp32),
                 ::testing::HasSubstr("must be channels-last"));
     EXPECT_THAT(message_of(Made(shapes[1]), MathType::fp8), ::testing::HasSubstr("use precision bf16"));
-    Convolution huge = shapes[1];
-    huge.n = 1 << 22;
-    Made made(shapes[1]);
-    made.convolution = huge;
-    EXPECT_THAT(message_of(made, MathType::fp16), ::testing::HasSubstr("use a smaller batch_per_rank"));
+    const Variable fail("LOCKSTEP_DOUBLE_FAIL",
+                        "cudnnBackendFinalize.plan:1:3000,cudnnBackendFinalize.plan:2:3000,"
+                        "cudnnBackendFinalize.plan:3:3000,cudnnBackendFinalize.plan:4:3000");
+    EXPECT_THAT(message_of(Made(shapes[1]), MathType::fp16),
+                ::testing::HasSubstr("cuDNN has no engine for this fp16 forward convolution of 2 x 8 x 8 x 8"));
 }
 
 }  // namespace

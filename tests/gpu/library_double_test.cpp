@@ -5,6 +5,7 @@
 #include "gpu/blas_descriptors.hpp"
 #include "gpu/dnn_descriptors.hpp"
 #include "gpu/parity.hpp"
+#include "gpu/variable.hpp"
 
 namespace lockstep::gpu::testing {
 namespace {
@@ -144,76 +145,82 @@ TEST_F(LibraryMisuse, of_handles_and_descriptors_that_are_left) {
     expect([] { (new Dnn)->handle(); }, "1 handles of cuDNN were not destroyed");
 }
 
-/// A pointwise convolution in fp16, with all that the calls need.
-struct Pointwise {
-    Pointwise() {
-        const auto elements = [](std::int64_t n) { return slot({n}, normal_values(n, 1), DType::fp16); };
-        memory.emplace_back(elements(4 * 8 * 8)), memory.emplace_back(elements(4 * 4)),
-            memory.emplace_back(elements(4 * 8 * 8));
-    }
+/// Batch norm of a small image, by all that the calls need.
+struct Normed {
     void run() {
         const float one = 1, zero = 0;
-        check_dnn(cudnnConvolutionForward(dnn.on(stream.get()), &one, x.get(), memory[0].operand().data, w.get(),
-                                          memory[1].operand().data, convolution.get(),
-                                          CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM, workspace.get(),
-                                          workspace_bytes, &zero, y.get(), memory[2].operand().data),
-                  "cudnnConvolutionForward");
+        float* const floats = static_cast<float*>(memory.operand().data);
+        float *const x = floats, *const y = floats + 96, *const row = floats + 192;
+        check_dnn(cudnnBatchNormalizationForwardTrainingEx(
+                      dnn.on(used), mode, CUDNN_BATCHNORM_OPS_BN, &one, &zero, image.get(), x, nullptr, nullptr,
+                      image.get(), y, features.get(), row, row + 4, 0.1, nullptr, nullptr, 1e-5, row + 8, row + 12,
+                      nullptr, workspace.get(), workspace_bytes, nullptr, 0),
+                  "cudnnBatchNormalizationForwardTrainingEx");
         check_cuda(cudaStreamSynchronize(stream.get()), "cudaStreamSynchronize");
     }
     Dnn dnn;
-    std::deque<DeviceTensor> memory;
-    TensorDescriptor x = make_image(DType::fp16, 1, 4, 8, 8), y = make_image(DType::fp16, 1, 4, 8, 8);
-    FilterDescriptor w = make_filter(DType::fp16, 4, 4, 1);
-    ConvolutionDescriptor convolution = make_convolution_descriptor(1, 0, 1, CUDNN_TENSOR_OP_MATH);
+    DeviceTensor memory{slot({208}, normal_values(208, 1))};
+    TensorDescriptor image = make_image(DType::fp32, 2, 4, 3, 4), features = make_image(DType::fp32, 1, 4, 1, 1);
+    cudnnBatchNormMode_t mode = CUDNN_BATCHNORM_SPATIAL;
     Stream stream = make_stream();
+    cudaStream_t used = stream.get();
     std::size_t workspace_bytes = 4096;
     DeviceMemory workspace = allocate_device(4096, "a workspace");
 };
 
-TEST(LibraryDouble, a_convolution_without_misuse_is_no_misuse) { Pointwise().run(); }
+TEST(LibraryDouble, a_norm_without_misuse_is_no_misuse) { Normed().run(); }
 
-TEST_F(LibraryMisuse, of_convolutions) {
+TEST_F(LibraryMisuse, of_norms) {
     expect(
         [] {
-            Pointwise p;
-            p.workspace_bytes = 10;
-            p.run();
+            Normed n;
+            n.workspace_bytes = 10;
+            n.run();
         },
-        "needs 320 bytes of workspace, not 10");
+        "10 bytes of workspace, not 4096");
     expect(
         [] {
-            Pointwise p;
-            p.y = make_image(DType::fp16, 1, 4, 7, 8);
-            p.run();
+            Normed n;
+            n.features = make_image(DType::fp32, 1, 5, 1, 1);
+            n.run();
         },
-        "don't fit each other");
+        "one per feature");
     expect(
         [] {
-            Pointwise p;
-            p.x = make_image(DType::fp16, 9, 4, 8, 8);
-            p.y = make_image(DType::fp16, 9, 4, 8, 8);
-            p.run();
+            Normed n;
+            n.image = make_image(DType::fp32, 9, 4, 3, 4);
+            n.run();
         },
-        "the image .4608 bytes. is not within");
+        "x .1728 bytes. is not within");
     expect(
         [] {
-            Pointwise p;
+            Normed n;
             cudnnTensorDescriptor_t unset = nullptr;
             check_dnn(cudnnCreateTensorDescriptor(&unset), "cudnnCreateTensorDescriptor");
-            p.y.reset(unset);
-            p.run();
+            n.image.reset(unset);
+            n.run();
         },
-        "has not been set");
+        "not set");
     expect(
         [] {
-            const auto destroyed = make_stream().get();
-            Dnn().on(destroyed);
+            Normed n;
+            n.used = make_stream().get();  // destroyed at once
+            n.run();
         },
         "no such stream");
 }
 
+TEST(LibraryDouble, has_no_persistent_norm_of_fp32) {
+    Normed n;
+    n.mode = CUDNN_BATCHNORM_SPATIAL_PERSISTENT;
+    try {
+        n.run();
+        ADD_FAILURE();
+    } catch (const RuntimeError& error) { EXPECT_THAT(error.what(), HasSubstr("CUDNN_STATUS_NOT_SUPPORTED")); }
+}
+
 TEST(LibraryDouble, fails_at_the_call_that_a_test_names) {
-    ::setenv("LOCKSTEP_DOUBLE_FAIL", "cublasLtMatmul:2:14,cudnnConvolutionForward:1", 1);
+    const Variable fail("LOCKSTEP_DOUBLE_FAIL", "cublasLtMatmul:2:14,cudnnBatchNormalizationForwardTrainingEx:1");
     Product p;
     p.run();
     try {
@@ -224,12 +231,11 @@ TEST(LibraryDouble, fails_at_the_call_that_a_test_names) {
         EXPECT_THAT(error.what(), HasSubstr("library_double_test.cpp"));
     }
     try {
-        Pointwise().run();
+        Normed().run();
         ADD_FAILURE();
     } catch (const RuntimeError& error) {
         EXPECT_THAT(error.what(), HasSubstr("CUDNN_STATUS_EXECUTION_FAILED (as the test wants it)"));
     }
-    ::unsetenv("LOCKSTEP_DOUBLE_FAIL");
 }
 
 }  // namespace

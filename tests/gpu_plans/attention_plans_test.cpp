@@ -2,32 +2,11 @@
 // A plan is made as far as compiling its kernels, for a GPU described in the words of cuDNN's device properties.
 #include <gtest/gtest.h>
 
-#include <fmt/format.h>
-
 #include "gpu/attention_graph.hpp"
+#include "gpu_plans/device.hpp"
 
 namespace lockstep::gpu::testing {
 namespace {
-
-struct Device {
-    const char* name;
-    int capability;  ///< 100 x major + 10 x minor
-    int multiprocessors, shared_memory;
-};
-constexpr Device a100{"NVIDIA A100-SXM4-80GB", 800, 108, 166912};
-constexpr Device h100{"NVIDIA H100 80GB HBM3", 900, 132, 232448};
-constexpr Device b200{"NVIDIA B200", 1000, 148, 232448};
-
-std::string json_of(const Device& d) {
-    return fmt::format(
-        R"({{"cudaDeviceId":0,"deviceVer":{},"driverVer":13000,"maxGridSize":[2147483647,65535,65535],)"
-        R"("maxBlockSize":[1024,1024,64],"regsPerBlock":65536,"multiProcessorCount":{},"smClockRateKHz":1410000,)"
-        R"("memClockRateKHz":1593000,"l2CacheSize":41943040,"warpSize":32,"maxSharedMemoryPerBlock":49152,)"
-        R"("maxSharedMemoryPerBlockOptin":{},"reservedSharedMemoryPerBlock":1024,"maxRegistersPerSM":65536,)"
-        R"("pciDeviceId":0,"maxCtasPerSM":32,"maxThreadsPerBlock":1024,"maxThreadsPerSM":2048,"isTccDriver":0,)"
-        R"("supportCoopLaunch":1,"deviceName":"{}","totalGlobalMem":85000000000}})",
-        d.capability, d.multiprocessors, d.shared_memory, d.name);
-}
 
 /// Empty when a plan is made, else why not.
 std::string plan(const DnnGraph& graph, const DnnDescriptor& device) {
@@ -58,12 +37,10 @@ class AttentionPlans : public ::testing::Test {
 protected:
     /// Both passes; skips where this cuDNN wants another description.
     static void expect_plans(const Device& described, const step::Attention& op, DType dtype) {
-        DnnDescriptor device(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
-        const std::string json = json_of(described);
-        device.set(CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR, static_cast<std::int64_t>(json.size()),
-                   json.data());
-        if (std::string why_not; !device.try_finalize(why_not))
-            GTEST_SKIP() << "this cuDNN describes devices otherwise: " << why_not;
+        std::string why_not;
+        const std::optional<DnnDescriptor> found = describe(described, why_not);
+        if (!found) GTEST_SKIP() << "this cuDNN describes devices otherwise: " << why_not;
+        const DnnDescriptor& device = *found;
         EXPECT_EQ(plan(make_forward_graph(op, dtype).graph, device), "") << "forward on " << described.name;
         EXPECT_EQ(plan(make_backward_graph(op, dtype).graph, device), "") << "backward on " << described.name;
     }
