@@ -109,7 +109,7 @@ TEST_P(ConvolutionPlans, of_addresses_that_only_an_element_divides_are_found) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, ConvolutionPlans, ::testing::Values(a100, h100, b200),
-                         [](const auto& info) { return fmt::format("sm_{}", info.param.capability / 10); });
+                         [](const auto& one) { return fmt::format("sm_{}", one.param.capability / 10); });
 
 }  // namespace
 }  // namespace lockstep::gpu::testing
