@@ -28,7 +28,7 @@ KernelTable::KernelTable(const step::Schedule& schedule, const TensorMemory& mem
             const step::ScheduledOp& op = schedule.ops[i];
             if (!runs_on_compute_thread(schedule.lanes[static_cast<std::size_t>(op.lane)])) continue;
             if (is_convolution(*op.instance.op) != wants_convolution) continue;
-            const bool moves = step::moves_with_micro_batch(memory.graph(), *op.instance.op);
+            const bool moves = step::moves_with_micro_batch(memory.graph(), memory.plan(), op.instance);
             Kernel*& kernel = made[{op.instance.number, moves ? op.instance.micro_batch : -1}];
             if (kernel == nullptr) {
                 kernels_.push_back(make_kernel(*op.instance.op, memory.operands(op.instance), setup));

@@ -22,10 +22,14 @@ std::byte* TensorMemory::address(step::TensorId id, std::int32_t micro_batch) co
 }
 
 Operand TensorMemory::operand(step::TensorId id, std::int32_t micro_batch) const {
+    return operand_at(id, step::byte_offset(graph_, plan_, rank_, id, micro_batch));
+}
+
+Operand TensorMemory::operand_at(step::TensorId id, std::int64_t offset) const {
     Operand o;
     static_cast<step::Place&>(o) = step::place_of(graph_.tensor(id), graph_.mesh, rank_);
     o.dtype = graph_.tensor(id).dtype;
-    o.data = address(id, micro_batch);
+    o.data = arena_.data() + offset;
     o.order = orders_[id.index()];
     o.tensor = id.value;
     return o;
@@ -34,10 +38,11 @@ Operand TensorMemory::operand(step::TensorId id, std::int32_t micro_batch) const
 Operands TensorMemory::operands(const step::OpInstance& instance) const {
     Operands operands;
     step::for_each_operand(instance, [&](step::TensorId id, std::int32_t micro_batch, const step::Write* write) {
+        const std::int64_t offset = step::byte_offset(graph_, plan_, rank_, instance, id, micro_batch);
         if (write == nullptr)
-            operands.in.push_back(operand(id, micro_batch));
+            operands.in.push_back(operand_at(id, offset));
         else
-            operands.out.push_back({operand(id, micro_batch), write->access});
+            operands.out.push_back({operand_at(id, offset), write->access});
     });
     const auto* compute = std::get_if<step::Compute>(&instance.op->kind);
     const auto* attention = compute != nullptr ? std::get_if<step::Attention>(compute) : nullptr;
@@ -53,7 +58,7 @@ void TensorMemory::initialise() const {
     for (std::size_t i = 0; i < graph_.tensors.size(); ++i) {
         const step::TensorId id{static_cast<std::int32_t>(i)};
         const step::Tensor& tensor = graph_.tensors[i];
-        const bool is_kept = plan_.offset[i] >= 0 && step::storage_of(graph_, id).lifetime == step::Lifetime::carried;
+        const bool is_kept = plan_.holds(id) && step::storage_of(graph_, id).lifetime == step::Lifetime::carried;
         if (tensor.initial.kind == Kind::none || !is_kept) continue;
         for (std::int32_t slot = 0; slot < step::storage_of(graph_, id).slots; ++slot) {
             if (tensor.initial.kind == Kind::part_of)
@@ -66,7 +71,7 @@ void TensorMemory::initialise() const {
 
 std::vector<float> TensorMemory::read(step::TensorId id) const {
     const step::Tensor& tensor = graph_.tensor(id);
-    if (plan_.offset[id.index()] < 0 || orders_[id.index()] == Order::packed)
+    if (!plan_.holds(id) || orders_[id.index()] == Order::packed)
         throw RuntimeError(fmt::format("tensor {} can't be read (this rank keeps no plain copy of it)", tensor.name));
     const Operand from = operand(id, graph_.micro_batches - 1);
     std::vector<float> values(static_cast<std::size_t>(from.elements()));

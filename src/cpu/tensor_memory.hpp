@@ -20,10 +20,12 @@ public:
     /// initial value is a definition that parts of it refer to.
     void initialise() const;
 
+    /// As after a step.
     Operand operand(step::TensorId id, std::int32_t micro_batch) const;
-    /// As step::for_each_operand lists them: of a message group the sends are `in` and the receives `out`.
+    /// Where the op finds them, as step::for_each_operand lists them: of a message group the sends are `in` and the
+    /// receives `out`.
     Operands operands(const step::OpInstance& op) const;
-    /// Of this micro-batch's copy; of a ring view, of the part that this rank has.
+    /// Of this micro-batch's copy, where it is when a step ends; of a ring view, of the part that this rank has.
     std::byte* address(step::TensorId id, std::int32_t micro_batch) const;
     /// Row-major values as floats; of the last micro-batch. Throws RuntimeError for tensors this rank doesn't keep.
     std::vector<float> read(step::TensorId id) const;
@@ -33,6 +35,8 @@ public:
     std::int64_t arena_bytes() const { return arena_.bytes(); }
 
 private:
+    Operand operand_at(step::TensorId id, std::int64_t offset) const;
+
     const step::StepGraph& graph_;
     int rank_;
     step::MemoryPlan plan_;

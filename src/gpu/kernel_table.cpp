@@ -17,7 +17,7 @@ KernelTable::KernelTable(const step::Schedule& schedule, const TensorMemory& mem
         const step::ScheduledOp& op = schedule.ops[i];
         const auto lane = static_cast<std::size_t>(op.lane);
         if (step::is_communication(*op.instance.op)) continue;
-        const bool moves = step::moves_with_micro_batch(memory.graph(), *op.instance.op);
+        const bool moves = step::moves_with_micro_batch(memory.graph(), memory.plan(), op.instance);
         Kernel*& kernel = made[{op.instance.number, moves ? op.instance.micro_batch : -1}];
         if (kernel == nullptr) {
             kernels_.push_back(make_kernel(*op.instance.op, memory.operands(op.instance), setup));

@@ -34,22 +34,27 @@ TensorMemory::TensorMemory(const step::StepGraph& graph, int rank)
       arena_(allocate_device(plan_.arena_bytes, "the tensors of this rank")) {}
 
 Operand TensorMemory::operand(step::TensorId id, std::int32_t micro_batch) const {
+    return operand_at(id, step::byte_offset(graph_, plan_, rank_, id, micro_batch));
+}
+
+Operand TensorMemory::operand_at(step::TensorId id, std::int64_t offset) const {
     const step::Tensor& tensor = graph_.tensor(id);
     Operand o;
     static_cast<step::Place&>(o) = step::place_of(tensor, graph_.mesh, rank_);
     o.dtype = tensor.dtype;
     o.layout = tensor.layout;
-    o.data = arena_.get() + step::byte_offset(graph_, plan_, rank_, id, micro_batch);
+    o.data = arena_.get() + offset;
     return o;
 }
 
 Operands TensorMemory::operands(const step::OpInstance& instance) const {
     Operands operands;
     step::for_each_operand(instance, [&](step::TensorId id, std::int32_t micro_batch, const step::Write* write) {
+        const std::int64_t offset = step::byte_offset(graph_, plan_, rank_, instance, id, micro_batch);
         if (write == nullptr)
-            operands.in.push_back(operand(id, micro_batch));
+            operands.in.push_back(operand_at(id, offset));
         else
-            operands.out.push_back({operand(id, micro_batch), write->access});
+            operands.out.push_back({operand_at(id, offset), write->access});
     });
     const auto* compute = std::get_if<step::Compute>(&instance.op->kind);
     const auto* attention = compute != nullptr ? std::get_if<step::Attention>(compute) : nullptr;
@@ -67,7 +72,7 @@ void TensorMemory::initialise(cudaStream_t stream) const {
         const step::TensorId id{static_cast<std::int32_t>(i)};
         const step::Tensor& tensor = graph_.tensors[i];
         const step::Tensor& storage = step::storage_of(graph_, id);
-        const bool is_kept = plan_.offset[i] >= 0 && storage.lifetime == step::Lifetime::carried;
+        const bool is_kept = plan_.holds(id) && storage.lifetime == step::Lifetime::carried;
         if (tensor.initial.kind == Kind::none || !is_kept) continue;
         for (std::int32_t slot = 0; slot < storage.slots; ++slot) {
             if (tensor.initial.kind == Kind::part_of)
@@ -80,7 +85,7 @@ void TensorMemory::initialise(cudaStream_t stream) const {
 
 std::vector<float> TensorMemory::read(step::TensorId id) const {
     const step::Tensor& tensor = graph_.tensor(id);
-    if (plan_.offset[id.index()] < 0)
+    if (!plan_.holds(id))
         throw RuntimeError(fmt::format("tensor {} can't be read (this rank keeps no copy of it)", tensor.name));
     const Operand from = operand(id, graph_.micro_batches - 1);
     std::vector<std::byte> bytes(static_cast<std::size_t>(from.bytes()));

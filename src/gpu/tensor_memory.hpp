@@ -18,9 +18,10 @@ public:
 
     /// Enqueues the writing of what storages hold before the first step; only those that are carried hold anything.
     void initialise(cudaStream_t stream) const;
-    /// As step::for_each_operand lists them: of a message group the sends are `in` and the receives `out`.
+    /// Where the op finds them, as step::for_each_operand lists them: of a message group the sends are `in` and the
+    /// receives `out`.
     Operands operands(const step::OpInstance& op) const;
-    /// Of this micro-batch's copy.
+    /// Of this micro-batch's copy, where it is when a step ends.
     Operand operand(step::TensorId id, std::int32_t micro_batch) const;
     /// Row-major values as floats, of the last micro-batch; waits for the device. Throws RuntimeError for tensors this
     /// rank doesn't keep.
@@ -30,6 +31,8 @@ public:
     const step::MemoryPlan& plan() const { return plan_; }
 
 private:
+    Operand operand_at(step::TensorId id, std::int64_t offset) const;
+
     const step::StepGraph& graph_;
     int rank_;
     step::MemoryPlan plan_;

@@ -28,6 +28,7 @@ struct CopyLife {
 struct Lives {
     std::vector<CopyLife> copies;     ///< those of one copy are apart
     std::vector<std::int32_t> issue;  ///< op number at each position
+    bool is_folded = false;           ///< passes that repeat the one before are left out
 };
 
 /// By tensor: a storage lives while any of its copies does.

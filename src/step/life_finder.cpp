@@ -48,7 +48,9 @@ LifeFinder::LifeFinder(const StepGraph& graph)
 Lives LifeFinder::find(const RankClass& rank_class) {
     restart();
     std::vector<OpInstance> ops;
-    for_each_op(graph_, fold(rank_class.program), [&](const OpInstance& op) { ops.push_back(op); });
+    const Program program = fold(rank_class.program);
+    lives_.is_folded = program.issues.size() < rank_class.program.issues.size();
+    for_each_op(graph_, program, [&](const OpInstance& op) { ops.push_back(op); });
     lives_.issue.reserve(ops.size());
     for (const OpInstance& op : ops) visit(op);
     follow_next_step(ops);

@@ -6,15 +6,18 @@
 
 namespace lockstep::step {
 
-const Tensor& storage_of(const StepGraph& graph, TensorId id) {
+TensorId storage_id(const StepGraph& graph, TensorId id) {
     const Tensor& tensor = graph.tensor(id);
-    return tensor.view ? graph.tensor(tensor.view->of) : tensor;
+    return tensor.view ? tensor.view->of : id;
 }
+
+const Tensor& storage_of(const StepGraph& graph, TensorId id) { return graph.tensor(storage_id(graph, id)); }
 
 std::int64_t byte_offset(const StepGraph& graph, const MemoryPlan& plan, int rank, TensorId id,
                          std::int32_t micro_batch) {
     const Tensor& tensor = graph.tensor(id);
-    std::int64_t offset = plan.offset[id.index()];
+    const std::int32_t slot = storage_of(graph, id).slot_of(micro_batch);
+    std::int64_t offset = plan.holds(id) ? plan.offset[id.index()][static_cast<std::size_t>(slot)] : -1;
     if (offset < 0) throw LogicError(fmt::format("tensor {} has no memory on this rank", tensor.name));
     if (tensor.view && tensor.view->ring) {
         const RingPart& ring = *tensor.view->ring;
@@ -22,16 +25,24 @@ std::int64_t byte_offset(const StepGraph& graph, const MemoryPlan& plan, int ran
         const std::int64_t part = graph.mesh.coordinates(rank)[ring.axis] + ring.offset % parts + parts;
         offset += part % parts * static_cast<std::int64_t>(tensor.bytes().value);
     }
-    const Tensor& storage = storage_of(graph, id);
-    return offset + storage.slot_of(micro_batch) * storage.slot_stride();
+    return offset;
 }
 
-bool moves_with_micro_batch(const StepGraph& graph, const Op& op) {
-    bool moves = false;
-    for_each_operand(OpInstance{&op}, [&](TensorId id, std::int32_t, const Write*) {
-        moves = moves || storage_of(graph, id).slots > 1;
-    });
-    return moves;
+std::int64_t byte_offset(const StepGraph& graph, const MemoryPlan& plan, int rank, const OpInstance& op, TensorId id,
+                         std::int32_t micro_batch) {
+    return byte_offset(graph, plan, rank, id, micro_batch) +
+           plan.distance(op.number, storage_id(graph, id), micro_batch);
+}
+
+bool uses_copies(const StepGraph& graph, const Op& op) {
+    bool uses = false;
+    for_each_operand(OpInstance{&op},
+                     [&](TensorId id, std::int32_t, const Write*) { uses = uses || storage_of(graph, id).slots > 1; });
+    return uses;
+}
+
+bool moves_with_micro_batch(const StepGraph& graph, const MemoryPlan& plan, const OpInstance& op) {
+    return uses_copies(graph, *op.op) || plan.moves_with_micro_batch(op.number);
 }
 
 }  // namespace lockstep::step

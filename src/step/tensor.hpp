@@ -95,15 +95,15 @@ struct Tensor {
     Initial initial;
     model::ParameterId parameter;  ///< whose value, gradient or optimizer state it is; invalid: nobody's, or a flat one
     TensorId part_of;              ///< the flat tensor of which this is an even part, by `shards`; invalid: none
-    /// Copies of the storage, slot_stride() apart: micro-batch m uses copy m modulo `slots`. Inputs that wait for their
+    /// Copies of the storage: micro-batch m uses copy m modulo `slots`. Inputs that wait for their
     /// micro-batch have one each; more passes in flight at once (pipelines) need more.
     std::int32_t slots = 1;
 
     std::int64_t elements() const { return shape.elements(); }
     Bytes bytes() const { return static_cast<double>(elements()) * size_of(dtype); }  ///< of one copy
     std::int32_t slot_of(std::int32_t micro_batch) const { return micro_batch % slots; }
-    /// Bytes from one copy to the next: those of one, up to a multiple of 64. Of a storage, not of a view.
-    std::int64_t slot_stride() const { return (static_cast<std::int64_t>(bytes().value) + 63) / 64 * 64; }
+    /// What one copy takes in memory: up to a multiple of 64. Of a storage, not of a view.
+    std::int64_t copy_bytes() const { return (static_cast<std::int64_t>(bytes().value) + 63) / 64 * 64; }
 };
 
 /// Global shape: each sharded extent times the extent of its axis.

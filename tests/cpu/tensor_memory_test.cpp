@@ -142,7 +142,7 @@ TEST_F(SplitMemory, messages_use_the_copy_of_the_micro_batch_their_tensor_belong
     op.in = {sent, sent};
     op.out = {{received, Access::overwrite}};
     const TensorMemory memory(graph_, 1);
-    EXPECT_TRUE(step::moves_with_micro_batch(memory.graph(), op));
+    EXPECT_TRUE(step::moves_with_micro_batch(memory.graph(), memory.plan(), {&op, 0, 2, 0}));
     const Operands operands = memory.operands({&op, 0, 2, 0});
     ASSERT_EQ(operands.in.size(), 2);
     EXPECT_EQ(operands.in[0].data, memory.address(sent, 1));

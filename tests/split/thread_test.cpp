@@ -19,7 +19,7 @@ TEST_P(OnThreads, loss_and_gradients_are_those_of_the_unsplit_step) {
     });
 }
 
-TEST(SplitMemory, a_rank_allocates_what_was_predicted_within_2_percent_and_5_under_zero_3) {
+TEST(SplitMemory, a_rank_allocates_what_was_predicted_within_2_percent) {
     const std::vector<Case> all = cases();
     if (std::none_of(all.begin(), all.end(), [](const Case& one) { return one.model == Case::Model::gpt_small; }))
         GTEST_SKIP() << "the models large enough for this are left out where they would take minutes";
@@ -28,9 +28,7 @@ TEST(SplitMemory, a_rank_allocates_what_was_predicted_within_2_percent_and_5_und
         world::run_thread_world(one.ranks, [&](world::World& world) {
             const Allocation allocation = allocation_of(world, one);
             EXPECT_GE(allocation.allocated.value, allocation.predicted.value) << one.name << " rank " << world.rank();
-            // ZeRO 3 of a small model gathers a few large tensors, which no order of placing packs better than this.
-            const double most = one.plan.split.zero == 3 ? 1.05 : 1.02;
-            EXPECT_LE(allocation.allocated.value, most * allocation.predicted.value)
+            EXPECT_LE(allocation.allocated.value, 1.02 * allocation.predicted.value)
                 << one.name << " rank " << world.rank();
         });
     }
