@@ -13,13 +13,12 @@ namespace lockstep::cost {
 CostModel::CostModel(machine::Machine machine, machine::Placement placement)
     : machine_(std::move(machine)), placement_(placement) {}
 
-Seconds CostModel::compute(const step::StepGraph& graph, const step::OpInstance& op) const {
+Seconds CostModel::compute(const step::StepGraph& graph, int, const step::OpInstance& op) const {
     return compute_time(machine_, graph, *op.op);
 }
 
-step::CommunicationTime CostModel::communication(const step::StepGraph& graph, const step::RankClass& rank_class,
+step::CommunicationTime CostModel::communication(const step::StepGraph& graph, int rank,
                                                  const step::OpInstance& op) const {
-    const int rank = rank_class.representative;
     if (const auto* group = std::get_if<step::P2PGroup>(&op.op->kind)) return messages(graph, rank, *group);
     const auto* collective = std::get_if<step::Collective>(&op.op->kind);
     if (!collective) throw LogicError("the communication time of another kind of op was asked for: " + op.op->name);

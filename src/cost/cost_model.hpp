@@ -13,15 +13,14 @@
 
 namespace lockstep::cost {
 
-/// Compute by cost/compute_cost.hpp, communication by cost/collective_cost.hpp. The representative of a rank class
-/// stands for the class. May be asked from several threads.
+/// Compute by cost/compute_cost.hpp, communication by cost/collective_cost.hpp. May be asked from several threads.
 class CostModel final : public step::Durations {
 public:
     /// Keeps its own copy of the machine.
     CostModel(machine::Machine machine, machine::Placement placement);
 
-    Seconds compute(const step::StepGraph& graph, const step::OpInstance& op) const override;
-    step::CommunicationTime communication(const step::StepGraph& graph, const step::RankClass& rank_class,
+    Seconds compute(const step::StepGraph& graph, int rank, const step::OpInstance& op) const override;
+    step::CommunicationTime communication(const step::StepGraph& graph, int rank,
                                           const step::OpInstance& op) const override;
     double compute_slowdown() const override { return machine_.calibration.compute_slowdown; }
 

@@ -10,11 +10,10 @@ class ZeroCommunication final : public step::Durations {
 public:
     explicit ZeroCommunication(const step::Durations& inner) : inner_(inner) {}
 
-    Seconds compute(const step::StepGraph& graph, const step::OpInstance& op) const override {
-        return inner_.compute(graph, op);
+    Seconds compute(const step::StepGraph& graph, int rank, const step::OpInstance& op) const override {
+        return inner_.compute(graph, rank, op);
     }
-    step::CommunicationTime communication(const step::StepGraph&, const step::RankClass&,
-                                          const step::OpInstance&) const override {
+    step::CommunicationTime communication(const step::StepGraph&, int, const step::OpInstance&) const override {
         return {};
     }
     double compute_slowdown() const override { return 0; }

@@ -40,6 +40,13 @@ struct Machine {
     std::vector<std::string> notes;
     std::filesystem::path file;
 
+    /// What node number `of` has; all nodes are alike as yet.
+    const Device& device_of(int of) const { return (void)of, device; }
+    const Topology& topology_of(int of) const { return (void)of, node; }
+    const Calibration& calibration_of(int of) const { return (void)of, calibration; }
+    /// Nodes of equal kind are alike in everything.
+    int kind_of(int of) const { return (void)of, 0; }
+
     int devices_per_node() const { return node.gpus(); }
     int devices() const { return nodes * devices_per_node(); }
     /// Ranks laid out node by node. Throws InputError when `ranks` is below 1 or above devices(), naming both and what

@@ -36,11 +36,11 @@ TapeOp make_op(const step::StepGraph& graph, const step::RankClass& rank_class, 
     t.stream = op.stream.value;
     t.action = action_of(graph, op);
     if (step::is_communication(op)) {
-        t.communication = durations.communication(graph, rank_class, instance);
+        t.communication = durations.communication(graph, rank_class.representative, instance);
         checked(t.communication.latency, op);
         checked(t.communication.transfer, op);
     } else if (t.action != Action::host_sync) {
-        t.work = checked(durations.compute(graph, instance), op);
+        t.work = checked(durations.compute(graph, rank_class.representative, instance), op);
     }
     return t;
 }

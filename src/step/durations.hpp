@@ -15,10 +15,10 @@ struct CommunicationTime {
 class Durations {
 public:
     virtual ~Durations() = default;
-    /// On the device, alone.
-    virtual Seconds compute(const StepGraph& graph, const OpInstance& op) const = 0;
-    virtual CommunicationTime communication(const StepGraph& graph, const RankClass& rank_class,
-                                            const OpInstance& op) const = 0;
+    /// On the device of `rank`, alone.
+    virtual Seconds compute(const StepGraph& graph, int rank, const OpInstance& op) const = 0;
+    /// Of the communication that `rank` takes part in.
+    virtual CommunicationTime communication(const StepGraph& graph, int rank, const OpInstance& op) const = 0;
     /// Share of compute speed lost while communication runs on the same device, 0 .. 1.
     virtual double compute_slowdown() const = 0;
 };

@@ -12,9 +12,8 @@ namespace {
 /// 5 us for a kernel; 8 us latency and 1 us for each 100 bytes of communication.
 class PlainDurations final : public step::Durations {
 public:
-    Seconds compute(const step::StepGraph&, const step::OpInstance&) const override { return 5_us; }
-    step::CommunicationTime communication(const step::StepGraph&, const step::RankClass&,
-                                          const step::OpInstance& op) const override {
+    Seconds compute(const step::StepGraph&, int, const step::OpInstance&) const override { return 5_us; }
+    step::CommunicationTime communication(const step::StepGraph&, int, const step::OpInstance& op) const override {
         return {8_us, op.op->bytes / Bandwidth{1e8}};
     }
     double compute_slowdown() const override { return 0.2; }

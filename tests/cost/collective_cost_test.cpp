@@ -215,11 +215,11 @@ TEST(CostModel, finds_the_communicator_of_an_op) {
     const machine::Machine m = a100_machine();
     const CostModel model(m, m.place(8));
     DpGraph g;
-    const auto time = model.communication(g.graph, g.rank_class, {&g.op, 0, 0, 0});
+    const auto time = model.communication(g.graph, g.rank_class.representative, {&g.op, 0, 0, 0});
     EXPECT_DOUBLE_EQ(time.transfer.value, 1.75 * 240e6 / (300e9 * m.calibration.link));
     EXPECT_EQ(model.compute_slowdown(), m.calibration.compute_slowdown);
     // Asked again, the wires are remembered.
-    EXPECT_EQ(model.communication(g.graph, g.rank_class, {&g.op, 0, 0, 0}).transfer, time.transfer);
+    EXPECT_EQ(model.communication(g.graph, g.rank_class.representative, {&g.op, 0, 0, 0}).transfer, time.transfer);
 }
 
 TEST(CostModel, sends_and_receives_at_the_same_time) {
@@ -231,11 +231,12 @@ TEST(CostModel, sends_and_receives_at_the_same_time) {
     group.sends = {{{plan::Axis::dp, 1, true}, {0}, 0}};
     group.receives = {{{plan::Axis::dp, -1, true}, {0}, 0}};
     g.op.kind = group;
-    const double one = model.communication(g.graph, g.rank_class, {&g.op, 0, 0, 0}).transfer.value;
+    const double one = model.communication(g.graph, g.rank_class.representative, {&g.op, 0, 0, 0}).transfer.value;
     EXPECT_DOUBLE_EQ(one, 240e6 / (300e9 * m.calibration.link));
     group.sends.push_back({{plan::Axis::dp, 2, true}, {0}, 0});
     g.op.kind = group;
-    EXPECT_DOUBLE_EQ(model.communication(g.graph, g.rank_class, {&g.op, 0, 0, 0}).transfer.value, 2 * one);
+    EXPECT_DOUBLE_EQ(model.communication(g.graph, g.rank_class.representative, {&g.op, 0, 0, 0}).transfer.value,
+                     2 * one);
 }
 
 TEST(ZeroCommunication, keeps_compute_and_nothing_else) {
@@ -243,12 +244,12 @@ TEST(ZeroCommunication, keeps_compute_and_nothing_else) {
     const CostModel model(m, m.place(8));
     const ZeroCommunication ideal(model);
     DpGraph g;
-    EXPECT_EQ(ideal.communication(g.graph, g.rank_class, {&g.op, 0, 0, 0}).transfer.value, 0);
+    EXPECT_EQ(ideal.communication(g.graph, g.rank_class.representative, {&g.op, 0, 0, 0}).transfer.value, 0);
     EXPECT_EQ(ideal.compute_slowdown(), 0);
     step::Op kernel;
     kernel.kind = step::Compute{step::Fill{}};
     kernel.bytes = Bytes{1e6};
-    EXPECT_EQ(ideal.compute(g.graph, {&kernel, 0, 0, 0}), model.compute(g.graph, {&kernel, 0, 0, 0}));
+    EXPECT_EQ(ideal.compute(g.graph, 0, {&kernel, 0, 0, 0}), model.compute(g.graph, 0, {&kernel, 0, 0, 0}));
 }
 
 TEST(Peer, is_relative_to_the_mesh) {

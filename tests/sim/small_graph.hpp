@@ -18,12 +18,11 @@ public:
     std::map<std::string, step::CommunicationTime> messages;
     double slowdown = 0;
 
-    Seconds compute(const step::StepGraph&, const step::OpInstance& op) const override {
+    Seconds compute(const step::StepGraph&, int, const step::OpInstance& op) const override {
         const auto known = work.find(op.op->name);
         return known == work.end() ? Seconds{} : known->second;
     }
-    step::CommunicationTime communication(const step::StepGraph&, const step::RankClass&,
-                                          const step::OpInstance& op) const override {
+    step::CommunicationTime communication(const step::StepGraph&, int, const step::OpInstance& op) const override {
         const auto known = messages.find(op.op->name);
         return known == messages.end() ? step::CommunicationTime{} : known->second;
     }
