@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "analysis/analyze.hpp"
+#include "analysis/extrapolate.hpp"
 #include "cli/command.hpp"
 #include "cli/host.hpp"
 #include "cli/inputs.hpp"
@@ -57,12 +58,23 @@ machine::Machine machine_for(const config::DataPath& data, const config::Node& n
     return machine;
 }
 
-analysis::RunFindings predict_point(const experiment::Experiment& written, const machine::Machine& machine, int ranks,
-                                    const Request& request) {
-    const auto experiment = for_device(written, machine.device.kind);
-    const machine::Placement placement = machine.place(ranks);
-    const plan::Plan plan = experiment.plan_for(placement);
-    const step::StepGraph graph = build_graph(experiment, plan, placement);
+/// A point of the experiment on a machine.
+struct Point {
+    const experiment::Experiment& experiment;
+    const machine::Machine& machine;
+    machine::Placement placement;
+    plan::Plan plan;
+};
+
+void warn_if_too_large(const Point& at, const step::MemoryUse& memory, std::vector<std::string>& warnings) {
+    const std::string excess = drive::why_too_large(memory, at.machine.device.memory, at.machine.device.name,
+                                                    memory_of(at.experiment, at.plan, at.placement));
+    if (!excess.empty()) warnings.push_back(excess);
+}
+
+analysis::RunFindings predict(const Point& at, const step::StepGraph& graph, const Request& request) {
+    const experiment::Experiment& experiment = at.experiment;
+    const machine::Machine& machine = at.machine;
     const cost::CostModel durations(machine, graph.placement);
     sim::SimExecutor executor(
         durations, {.device = machine.device.name, .host_per_op = durations.host_per_op(), .seed = experiment.seed});
@@ -74,19 +86,32 @@ analysis::RunFindings predict_point(const experiment::Experiment& written, const
     run.warmup_steps = request.out ? experiment.warmup : std::min(experiment.warmup, steady_warmup);
     run.planned_steps = static_cast<int>(run.warmup_steps + counted);
     run.provenance = versions();
-    const std::string excess = drive::why_too_large(run.memory, run.memory_capacity, machine.device.name,
-                                                    memory_of(experiment, plan, placement));
-    if (!excess.empty()) run.warnings.push_back(excess);
+    if (request.out) warn_if_too_large(at, run.memory, run.warnings);
     const auto records = drive::collect_steps(executor, run.planned_steps);
     auto findings = analysis::analyze_records(run, graph, records);
     if (request.out) {
         const std::string name = fmt::format("{}{}{}-{}-{}r", experiment.name, experiment.label.empty() ? "" : "-",
-                                             experiment.label, machine.name, ranks);
+                                             experiment.label, machine.name, at.placement.ranks);
         std::string folder;
         for (const char c : name) folder += c == ' ' || c == '/' ? '_' : c;
         drive::write_prediction(*request.out / folder, run, graph, records);
         findings.run = (*request.out / folder).string();
     }
+    return findings;
+}
+
+/// What is recorded is simulated pass by pass; else a step of many passes is told by shorter ones.
+analysis::RunFindings predict_point(const experiment::Experiment& written, const machine::Machine& machine, int ranks,
+                                    const Request& request) {
+    const auto experiment = for_device(written, machine.device.kind);
+    const machine::Placement placement = machine.place(ranks);
+    const Point at{experiment, machine, placement, experiment.plan_for(placement)};
+    const auto shortened = request.out ? std::nullopt : drive::shorten(experiment, at.plan, placement);
+    analysis::RunFindings findings =
+        shortened ? analysis::extrapolate_passes(predict(at, shortened->fewer, request),
+                                                 predict(at, shortened->more, request), shortened->passes)
+                  : predict(at, build_graph(experiment, at.plan, placement), request);
+    if (!request.out) warn_if_too_large(at, findings.memory, findings.warnings);
     return findings;
 }
 
