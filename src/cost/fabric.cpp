@@ -37,16 +37,6 @@ std::vector<int> all_nics(const NodeTraffic& traffic) {
 
 }  // namespace
 
-std::vector<Bandwidth> nic_rates(const machine::Machine& machine, int) {
-    if (!machine.network) return {};
-    const machine::Network& network = *machine.network;
-    const int nics = network.nics_per_node > 0 ? network.nics_per_node : machine.node.nics();
-    if (nics < 1)
-        throw InputError(fmt::format("network {} gives no nics_per_node and the node of {} has no NICs; give one",
-                                     network.name, machine.name));
-    return std::vector<Bandwidth>(static_cast<std::size_t>(nics), network.per_nic);
-}
-
 Fabric::Fabric(const machine::Machine& machine, const machine::Placement& placement)
     : machine_(machine), placement_(placement) {
     const int nodes = placement.nodes();
@@ -55,10 +45,13 @@ Fabric::Fabric(const machine::Machine& machine, const machine::Placement& placem
                                      machine.name, placement.ranks, nodes));
     std::int32_t next = 0;
     for (int node = 0; node < nodes; ++node) {
+        if (nodes > 1 && std::ranges::none_of(machine.nics_of(node), [](Bandwidth rate) { return rate.value > 0; }))
+            throw InputError(fmt::format("network {} gives no nics_per_node and node {} of {} has no NICs; give one",
+                                         machine.network->name, node, machine.name));
         auto& links = links_of_kind_[machine.kind_of(node)];
         if (!links)
             links = std::make_unique<NodeLinks>(machine.topology_of(node),
-                                                nodes > 1 ? nic_rates(machine, node) : std::vector<Bandwidth>{});
+                                                nodes > 1 ? machine.nics_of(node) : std::vector<Bandwidth>{});
         first_of_node_.push_back(next);
         next += static_cast<std::int32_t>(links->capacities().size());
     }

@@ -15,7 +15,8 @@ namespace lockstep::cost {
 /// together over network.oversubscription. Between leaves there is no further limit.
 class Fabric {
 public:
-    /// Both must outlive the fabric. Nodes of one kind share what is found out about them.
+    /// Both must outlive the fabric. Nodes of one kind share what is found out about them. Throws InputError when
+    /// several nodes have no network, or one of them no NIC.
     Fabric(const machine::Machine& machine, const machine::Placement& placement);
 
     /// What transfers reach on each link together: the calibration's share of its rate.
@@ -62,9 +63,5 @@ private:
     std::vector<Bandwidth> uplinks_;  ///< by leaf; empty when they limit nothing
     mutable std::map<std::pair<int, std::vector<int>>, NodeTraffic> traffic_;  ///< by kind and local ranks
 };
-
-/// Rates of the NICs of a node, one direction. Throws InputError when several nodes are joined by a network without
-/// NICs.
-std::vector<Bandwidth> nic_rates(const machine::Machine& machine, int node);
 
 }  // namespace lockstep::cost

@@ -131,6 +131,7 @@ void NodeLinks::find_nics() {
         std::vector<int> nearest;
         std::size_t least = std::numeric_limits<std::size_t>::max();
         for (int nic = 0; nic < count; ++nic) {
+            if (!(nics_[static_cast<std::size_t>(nic)].value > 0)) continue;
             std::size_t distance = 0;
             if (has_nic_vertices_) {
                 const auto vertex = machine::find_vertex(topology_, VertexKind::nic, nic);

@@ -19,7 +19,7 @@ Loads merged(Loads loads);
 /// them); other bundles are a link each way. Then come the NICs, out and in.
 class NodeLinks {
 public:
-    /// `nics`: rate of each NIC, one direction; may be empty.
+    /// `nics`: rate of each NIC, one direction, 0: missing; may be empty.
     NodeLinks(const machine::Topology& topology, std::vector<Bandwidth> nics);
 
     /// Raw capacities, before any efficiency.

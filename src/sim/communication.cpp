@@ -5,7 +5,8 @@
 
 namespace lockstep::sim {
 
-void Engine::join_meeting(Lane lane, const TapeOp& op) {
+void Engine::join_meeting(Lane lane, const Current& current) {
+    const TapeOp& op = *current.op;
     const std::int32_t meeting = matching_.meeting_of(lane, std::get<step::Collective>(op.op->kind).communicator);
     Communication& c = communications_[static_cast<std::size_t>(meeting)];
     // The ranks may see different times (their nodes differ): the slowest counts.
@@ -13,8 +14,16 @@ void Engine::join_meeting(Lane lane, const TapeOp& op) {
     c.time.transfer = std::max(c.time.transfer, op.communication.transfer);
     c.time.wire = std::max(c.time.wire, op.communication.wire);
     c.shape = op.shape;
+    const Picoseconds latest = now_ + to_picoseconds(lateness(lane, current));
+    if (latest >= c.all_there) {
+        c.all_there = latest;
+        c.latest = lane;
+    }
     if (!matching_.arrive(meeting, lane)) return;
     matching_.disband(meeting, c.members);
+    if (jitter_)
+        for (const Lane member : c.members)
+            if (!(member == c.latest)) drift(member) = drift(c.latest);
     begin_communication(meeting);
 }
 
@@ -30,15 +39,19 @@ void Engine::post_messages(Lane lane, const Current& current) {
     c.shape = current.op->shape;
     const std::int32_t waiting = matching_.post(lane, current.index, partners_);
     stream(lane).unmatched_messages = waiting;
-    for (Lane partner : partners_)
-        if (--stream(partner).unmatched_messages == 0) begin_communication(message_communication(partner));
+    for (Lane partner : partners_) {
+        if (--stream(partner).unmatched_messages > 0) continue;
+        if (jitter_) drift(partner) = drift(lane);
+        begin_communication(message_communication(partner));
+    }
     if (waiting == 0) begin_communication(own);
 }
 
 void Engine::begin_communication(std::int32_t communication) {
     const Communication& c = communications_[static_cast<std::size_t>(communication)];
     for (Lane lane : c.members) change_load(lane, 1);
-    queue_.push(now_ + to_picoseconds(c.time.latency), {EventKind::latency_over, communication, 0});
+    queue_.push(std::max(now_, c.all_there) + to_picoseconds(c.time.latency),
+                {EventKind::latency_over, communication, 0});
 }
 
 void Engine::begin_transfer(std::int32_t communication) {
@@ -57,6 +70,7 @@ void Engine::finish_communication(std::int32_t communication) {
     finished_.assign(c.members.begin(), c.members.end());
     c.members.clear();
     c.time = {};
+    c.all_there = {};
     for (Lane lane : finished_) change_load(lane, -1);
     for (Lane lane : finished_) complete(lane);
 }

@@ -18,11 +18,13 @@ std::vector<const Tape*> tapes_of_groups(const FoldedWorld& world) {
 
 }  // namespace
 
-Engine::Engine(const step::StepGraph& graph, FoldedWorld world, double compute_slowdown)
+Engine::Engine(const step::StepGraph& graph, FoldedWorld world, double compute_slowdown,
+               std::optional<DriftModel> jitter)
     : graph_(graph),
       world_(std::move(world)),
       slowed_speed_(1 - compute_slowdown),
-      matching_(graph, world_.traffic, world_.folding, tapes_of_groups(world_)) {
+      matching_(graph, world_.traffic, world_.folding, tapes_of_groups(world_)),
+      jitter_(std::move(jitter)) {
     if (!(slowed_speed_ > 0 && slowed_speed_ <= 1))
         throw InputError(
             fmt::format("compute_slowdown is {} (a share below 1 is wanted); check the calibration", compute_slowdown));
@@ -31,6 +33,8 @@ Engine::Engine(const step::StepGraph& graph, FoldedWorld world, double compute_s
         throw InputError(fmt::format("run_ahead is {} (the host must issue ops); use at least 1", run_ahead));
     for (const Tape* tape : tapes_of_groups(world_)) actors_.push_back(make_actor(*tape, run_ahead));
     communications_.resize(static_cast<std::size_t>(matching_.meetings()) + actors_.size() * graph.streams.size());
+    if (jitter_)
+        drifts_.assign(actors_.size() * graph.streams.size(), {{}, std::vector<DriftSum>(graph.communicators.size())});
     for (const Bandwidth capacity : world_.folding.links) transfers_.add_link(capacity);
     for (std::size_t a = 0; a < actors_.size(); ++a) {
         const SpeedProfile& speeds =
@@ -146,10 +150,11 @@ void Engine::begin(Lane lane) {
     s.phase = StreamPhase::busy;
     const Current now = current(lane);
     actor(lane).step(now.step).start[static_cast<std::size_t>(now.index)] = now_;
-    if (now.op->action == Action::collective) return join_meeting(lane, *now.op);
+    if (jitter_) follow_latest(lane, now);
+    if (now.op->action == Action::collective) return join_meeting(lane, now);
     if (now.op->action == Action::messages) return post_messages(lane, now);
     s.is_kernel = now.op->action == Action::kernel;
-    const Due due = work_.start(now.op->work, s.is_kernel ? kernel_speed(actor(lane)) : 1.0, now_);
+    const Due due = work_.start(work_of(lane, now), s.is_kernel ? kernel_speed(actor(lane)) : 1.0, now_);
     s.activity = due.id;
     if (lane_of_work_.size() <= due.id.index()) lane_of_work_.resize(due.id.index() + 1);
     lane_of_work_[due.id.index()] = lane;
@@ -162,6 +167,7 @@ void Engine::complete(Lane lane) {
     const Current done = current(lane);
     a.step(done.step).end[static_cast<std::size_t>(done.index)] = now_;
     s.phase = StreamPhase::idle;
+    s.ended = now_;
     s.activity = {};
     ++s.done;
     finish_op(a, done.step, done.index);

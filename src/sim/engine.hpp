@@ -4,11 +4,13 @@
 #include <atomic>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "sim/activity.hpp"
 #include "sim/actor.hpp"
+#include "sim/drift.hpp"
 #include "sim/event_queue.hpp"
 #include "sim/folded_world.hpp"
 #include "sim/matching.hpp"
@@ -26,7 +28,8 @@ namespace lockstep::sim {
 class Engine {
 public:
     /// The graph must outlive the engine. Throws InputError for a slowdown that isn't a share below 1.
-    Engine(const step::StepGraph& graph, FoldedWorld world, double compute_slowdown);
+    Engine(const step::StepGraph& graph, FoldedWorld world, double compute_slowdown,
+           std::optional<DriftModel> jitter = std::nullopt);
 
     /// Adds step k (from 0, in order) to the work of every rank, at the present virtual time.
     void enqueue(std::int64_t k);
@@ -54,6 +57,8 @@ private:
         std::vector<Lane> members;
         step::CommunicationTime time;
         std::int32_t shape = -1;
+        Picoseconds all_there;  ///< of a collective: when the latest rank comes, simulated or not
+        Lane latest;            ///< the simulated one it belongs to
     };
 
     Actor& actor(Lane lane) { return actors_[static_cast<std::size_t>(lane.actor)]; }
@@ -74,7 +79,7 @@ private:
     void complete(Lane lane);
     void finish_op(Actor& actor, std::int64_t step, std::int32_t index);
 
-    void join_meeting(Lane lane, const TapeOp& op);
+    void join_meeting(Lane lane, const Current& current);
     void post_messages(Lane lane, const Current& current);
     void begin_communication(std::int32_t communication);
     void begin_transfer(std::int32_t communication);
@@ -83,6 +88,10 @@ private:
     void change_load(Lane lane, std::int32_t change);
     void change_speed(std::int32_t actor, std::size_t step);
     double kernel_speed(const Actor& actor) const;
+    Drift& drift(Lane lane);
+    void follow_latest(Lane lane, const Current& next);
+    Seconds work_of(Lane lane, const Current& now);
+    Seconds lateness(Lane lane, const Current& now);
     void adjust_kernels(const Actor& actor);
 
     void post_work(const Due& due);
@@ -94,6 +103,8 @@ private:
     double slowed_speed_ = 1;  ///< of kernels beside communication
     std::vector<Actor> actors_;
     Matching matching_;
+    std::optional<DriftModel> jitter_;
+    std::vector<Drift> drifts_;  ///< by actor and stream; none without jitter
 
     Picoseconds now_;
     EventQueue<Event> queue_;

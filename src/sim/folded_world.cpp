@@ -23,13 +23,22 @@ std::vector<std::vector<Bandwidth>> most_rates(const std::vector<Tape>& tapes, s
     return most;
 }
 
-}  // namespace
-
-std::int64_t FoldedWorld::members(std::int32_t group, std::int32_t shape) const {
-    const int rank = folding.groups[static_cast<std::size_t>(group)].representative;
-    const Instance& instance = traffic.instances[static_cast<std::size_t>(traffic.instance(shape, rank))];
-    return std::ranges::count_if(instance.ranks, [&](std::int32_t member) { return folding.group(member) == group; });
+/// Ranks of each group among those of its representative's communications.
+std::vector<std::vector<std::int64_t>> count_members(const Shapes& shapes, const Traffic& traffic,
+                                                     const Folding& folding) {
+    std::vector<std::vector<std::int64_t>> counts;
+    for (const RankGroup& group : folding.groups) {
+        auto& own = counts.emplace_back(shapes.all.size(), 0);
+        for (const std::int32_t shape : shapes.of_class[group.rank_class.index()]) {
+            const std::int32_t number = traffic.instance(shape, group.representative);
+            for (const std::int32_t rank : traffic.instances[static_cast<std::size_t>(number)].ranks)
+                if (folding.group(rank) == folding.group(group.representative)) ++own[static_cast<std::size_t>(shape)];
+        }
+    }
+    return counts;
 }
+
+}  // namespace
 
 FoldedWorld fold_world(const step::StepGraph& graph, const step::Durations& durations, Seconds host_per_op,
                        const machine::Variation& variation, Fold how) {
@@ -42,6 +51,7 @@ FoldedWorld fold_world(const step::StepGraph& graph, const step::Durations& dura
     world.traffic = find_traffic(graph, shapes, durations);
     drop_idle_links(world.traffic, world.likeness, most_rates(world.tapes, shapes.all.size()));
     world.folding = fold(graph, shapes, world.likeness, world.traffic, how);
+    world.members_of_shape = count_members(shapes, world.traffic, world.folding);
     for (Instance& instance : world.traffic.instances) instance.loads = {};  // the folding's uses say it now
     return world;
 }

@@ -16,8 +16,11 @@ struct FoldedWorld {
     std::vector<Tape> tapes;  ///< by kind of rank
 
     const Tape& tape(const RankGroup& group) const { return tapes[static_cast<std::size_t>(group.kind)]; }
-    /// How many of a communicator's ranks the group stands for.
-    std::int64_t members(std::int32_t group, std::int32_t shape) const;
+    std::vector<std::vector<std::int64_t>> members_of_shape;  ///< by group and shape
+    /// How many of the communicator's ranks the group stands for.
+    std::int64_t members(std::int32_t group, std::int32_t shape) const {
+        return members_of_shape[static_cast<std::size_t>(group)][static_cast<std::size_t>(shape)];
+    }
 };
 
 /// Throws as make_tape and speed_profiles.

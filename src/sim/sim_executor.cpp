@@ -23,7 +23,9 @@ void SimExecutor::prepare(const step::StepGraph& graph) {
     graph_ = &graph;
     engine_ = std::make_unique<Engine>(
         graph, fold_world(graph, durations_, options_.host_per_op, options_.variation, options_.fold),
-        durations_.compute_slowdown());
+        durations_.compute_slowdown(),
+        options_.variation.jitter ? std::optional(DriftModel(*options_.variation.jitter, options_.seed))
+                                  : std::nullopt);
 }
 
 void SimExecutor::enqueue(std::int64_t step) {
