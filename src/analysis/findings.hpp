@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "analysis/collective.hpp"
+#include "analysis/goodput.hpp"
 #include "base/units.hpp"
 #include "record/run_description.hpp"
 #include "step/liveness.hpp"
@@ -37,7 +39,7 @@ struct RunFindings {
     std::int64_t counted_steps = 0;
     std::int64_t global_batch = 1;
     StepTime step_time;
-    double throughput = 0;  ///< samples of the global batch per second, from the median
+    double throughput = 0;  ///< samples of the global batch per second, from the median; of a collective, bus GB/s
     std::string throughput_unit;
     std::optional<double> speedup, efficiency;
     std::string spans;  ///< of which steps they were recorded: SpanCoverage::text, and how many the breakdown is of
@@ -49,6 +51,8 @@ struct RunFindings {
     std::optional<double> mfu, hfu;
     std::optional<FlopRate> peak;
     std::string peak_source;
+    std::optional<CollectiveFindings> collective;  ///< of a step that is nothing else
+    std::optional<Goodput> goodput;                ///< of a prediction whose experiment says how GPUs fail
     std::vector<std::string> warnings;
 };
 

@@ -2,6 +2,7 @@
 
 #include "step/builder.hpp"
 #include "step/check.hpp"
+#include "step/collective_step.hpp"
 
 namespace lockstep::cli {
 
@@ -27,6 +28,8 @@ namespace {
 
 step::StepGraph build(const experiment::Experiment& experiment, const plan::Plan& plan,
                       const machine::Placement& placement) {
+    if (const auto& collective = experiment.collective)
+        return step::build_collective(collective->kind, collective->bytes, collective->dtype, placement);
     return step::build_step({.model = experiment.model,
                              .plan = plan,
                              .framework = experiment.framework,
@@ -40,6 +43,7 @@ step::StepGraph build(const experiment::Experiment& experiment, const plan::Plan
 
 drive::MemoryOfMicroBatch memory_of(const experiment::Experiment& experiment, const plan::Plan& plan,
                                     const machine::Placement& placement) {
+    if (experiment.collective) return {};
     return [&experiment, plan, placement](std::int64_t micro_batch) {
         plan::Plan other = plan;
         other.micro_batch = micro_batch;

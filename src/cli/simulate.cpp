@@ -79,6 +79,9 @@ analysis::RunFindings predict_point(const experiment::Experiment& written, const
     if (!excess.empty()) run.warnings.push_back(excess);
     const auto records = drive::collect_steps(executor, run.planned_steps);
     auto findings = analysis::analyze_records(run, graph, records);
+    if (experiment.failures)
+        findings.goodput = analysis::find_goodput(*experiment.failures, ranks, findings.step_time.median,
+                                                  findings.memory, experiment.seed);
     if (request.out) {
         const std::string name = fmt::format("{}{}{}-{}-{}r", experiment.name, experiment.label.empty() ? "" : "-",
                                              experiment.label, machine.name, ranks);
