@@ -1,14 +1,16 @@
-// From an experiment's point to a checked step graph.
+// What commands ask of an experiment's point before its graph is used.
 #pragma once
 
+#include "drive/build.hpp"
 #include "drive/memory_fit.hpp"
 #include "experiment/experiment.hpp"
 #include "machine/device.hpp"
 #include "machine/placement.hpp"
 #include "plan/plan.hpp"
-#include "step/graph.hpp"
 
 namespace lockstep::cli {
+
+using drive::build_graph;
 
 /// The experiment as a device of `kind` carries it out: CPU libraries want packed weights.
 experiment::Experiment for_device(experiment::Experiment experiment, machine::DeviceKind kind);
@@ -17,9 +19,5 @@ experiment::Experiment for_device(experiment::Experiment experiment, machine::De
 /// collective, which has none.
 drive::MemoryOfMicroBatch memory_of(const experiment::Experiment& experiment, const plan::Plan& plan,
                                     const machine::Placement& placement);
-
-/// Builds and checks the graph of a plan.
-step::StepGraph build_graph(const experiment::Experiment& experiment, const plan::Plan& plan,
-                            const machine::Placement& placement);
 
 }  // namespace lockstep::cli

@@ -16,6 +16,7 @@
 #include "experiment/failures.hpp"
 #include "machine/machine.hpp"
 #include "machine/placement.hpp"
+#include "machine/variation.hpp"
 #include "model/model.hpp"
 #include "plan/framework.hpp"
 #include "plan/plan.hpp"
@@ -43,6 +44,7 @@ struct Experiment {
     plan::Optimizer optimizer = plan::Optimizer::sgd_momentum;
     std::optional<InputPipeline> input;
     std::optional<Failures> failures;
+    machine::Variation variation;  ///< of ranks, in predictions
     int steps = 50;
     int warmup = 10;
     std::uint64_t seed = 1;

@@ -180,6 +180,7 @@ Node merged_point(const Experiment& point, const Node& document) {
     merger.same("machine");
     merger.numbers("ranks", point.ranks);
     if (!point.collective) merge_training(merger, point, document);
+    merger.same("variation");
     merger.number("steps", point.steps);
     merger.number("warmup", point.warmup);
     merger.number("seed", point.seed);

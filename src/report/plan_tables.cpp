@@ -168,6 +168,10 @@ config::Json memory_json(const step::MemoryUse& use) {
     return json;
 }
 
+std::string passes_text(const plan::ShortenedPasses& passes) {
+    return fmt::format("{} passes, from steps of {} and {}", passes.all, passes.fewer, passes.more);
+}
+
 std::string peak_op(const step::StepGraph& graph, const step::MemoryPlan& memory) {
     return memory.peak_op < 0 ? "" : graph.op(memory.peak_op).name;
 }
@@ -263,6 +267,7 @@ std::string format_memory(const PlanView& view) {
             text += fmt::format(" {:>12.3f}", bytes.value * 1e-6);
         text += "   " + peak_op(view.graph, view.memory[i]) + "\n";
     }
+    if (view.memory_passes) text += "  " + passes_text(*view.memory_passes) + "\n";
     if (!(view.capacity.value > 0)) return text;
     const Bytes most = largest(view.memory).peak.total;
     text += fmt::format("  {} has {:.1f} GiB: {}", view.device, view.capacity / Bytes{1073741824},
@@ -331,6 +336,7 @@ config::Json plan_json(const PlanView& view) {
     const step::MemoryPlan& most = largest(view.memory);
     json.set("memory_bytes_per_rank", memory_json(most.peak));
     json.set("peak_op", peak_op(graph, most));
+    if (view.memory_passes) json.set("memory_passes", passes_text(*view.memory_passes));
     if (!view.device.empty()) json.set("device", view.device);
     if (view.capacity.value > 0) json.set("capacity_bytes", view.capacity.value);
     if (view.largest_micro_batch) json.set("largest_micro_batch", *view.largest_micro_batch);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "config/json.hpp"
+#include "plan/shortened.hpp"
 #include "step/graph.hpp"
 #include "step/liveness.hpp"
 
@@ -14,11 +15,12 @@ namespace lockstep::report {
 /// A step with what is known of the device it should fit.
 struct PlanView {
     const step::StepGraph& graph;
-    std::vector<step::MemoryPlan> memory;                            ///< by class
-    std::string device;                                              ///< empty: none is known
-    Bytes capacity;                                                  ///< of the device; 0: not known
-    std::optional<std::int64_t> largest_micro_batch = std::nullopt;  ///< that fits; 0: not even one sample
-    int nics_per_node = 0;                                           ///< 0: no network
+    std::vector<step::MemoryPlan> memory;                               ///< by class
+    std::string device;                                                 ///< empty: none is known
+    Bytes capacity;                                                     ///< of the device; 0: not known
+    std::optional<std::int64_t> largest_micro_batch = std::nullopt;     ///< that fits; 0: not even one sample
+    int nics_per_node = 0;                                              ///< 0: no network
+    std::optional<plan::ShortenedPasses> memory_passes = std::nullopt;  ///< that memory was measured with
 };
 
 /// For each class of ranks: what it issues, work by phase and kind of op, everything it sends; the communicators and
