@@ -130,6 +130,9 @@ analysis::RunFindings predict_point(const experiment::Experiment& written, const
         seeds.push_back(predict_seed({experiment, machine, placement, experiment.plan_for(placement)}, request));
     analysis::RunFindings findings = analysis::pool_seeds(seeds);
     const Point at{experiment, machine, placement, experiment.plan_for(placement)};
+    if (written.failures)
+        findings.goodput =
+            analysis::find_goodput(*written.failures, ranks, findings.step_time.median, findings.memory, written.seed);
     if (!request.out) warn_if_too_large(at, findings.memory, findings.warnings);
     return findings;
 }
