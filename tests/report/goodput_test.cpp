@@ -31,8 +31,7 @@ TEST(GoodputReport, tables_fit_80_columns_and_have_a_row_for_each_rank_count) {
     const std::string text = format_goodput(series_with_failures());
     std::istringstream lines(text);
     for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
-    for (const char* word :
-         {"Young", "Daly", "lost work", "restarts", "sequences/s", "16384 ranks: a failure"})
+    for (const char* word : {"Young", "Daly", "lost work", "restarts", "sequences/s", "16384 ranks: a failure"})
         EXPECT_NE(text.find(word), std::string::npos) << word << "\n" << text;
     analysis::SeriesFindings without = series_with_failures();
     for (auto& run : without.points) run.goodput.reset();
