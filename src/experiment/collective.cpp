@@ -26,9 +26,9 @@ DType read_dtype(config::Object& object) {
     static const std::map<std::string, DType> types{{"fp32", DType::fp32},
                                                     {"bf16", DType::bf16},
                                                     {"fp16", DType::fp16},
-                                                    {"fp64", DType::fp64},
+
                                                     {"int32", DType::int32}};
-    return types.at(object.choice_or("dtype", {"fp32", "bf16", "fp16", "fp64", "int32"}, "fp32"));
+    return types.at(object.choice_or("dtype", {"fp32", "bf16", "fp16", "int32"}, "fp32"));
 }
 
 void refuse_keys_of_a_model(config::Object& experiment) {

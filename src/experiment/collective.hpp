@@ -15,7 +15,7 @@ struct CollectiveRequest {
     CollectiveKind kind = CollectiveKind::all_reduce;
     Bytes bytes;  ///< of the whole buffer, as nccl-tests count: what a rank reduces or broadcasts, or receives from all
                   ///< ranks together, or sends to all, or scatters
-    DType dtype = DType::fp32;
+    DType dtype = DType::fp32;  ///< fp32, bf16, fp16 or int32 (fp16 on GPUs only)
 
     std::string title() const;  ///< "all_reduce of 1 GiB"
 };
