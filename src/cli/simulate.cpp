@@ -14,6 +14,7 @@
 #include "cost/cost_model.hpp"
 #include "drive/describe.hpp"
 #include "drive/predict.hpp"
+#include "drive/shortened_memory.hpp"
 #include "machine/catalog.hpp"
 #include "record/live_writer.hpp"
 #include "sim/sim_executor.hpp"
@@ -111,6 +112,7 @@ analysis::RunFindings predict_point(const experiment::Experiment& written, const
         shortened ? analysis::extrapolate_passes(predict(at, shortened->fewer, request),
                                                  predict(at, shortened->more, request), shortened->passes)
                   : predict(at, build_graph(experiment, at.plan, placement), request);
+    if (shortened) findings.memory = drive::most_of(drive::shortened_memory(shortened->more, shortened->passes));
     if (!request.out) warn_if_too_large(at, findings.memory, findings.warnings);
     return findings;
 }

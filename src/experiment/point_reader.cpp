@@ -109,6 +109,7 @@ Experiment PointReader::read(const Node& document, config::Diagnostics& diagnost
         experiment.framework = *framework;
     experiment.batch = read_batch(object);
     experiment.plan = plan::read_plan(object.node("plan").value_or(Node{}), experiment.framework, diagnostics);
+    experiment.search = plan::read_space(object.node("search").value_or(Node{}), diagnostics);
     experiment.optimizer = read_optimizer(object, default_optimizer(experiment.model));
     experiment.input = read_input(object);
     experiment.steps = static_cast<int>(object.integer("steps", 1, max_steps));
