@@ -154,9 +154,7 @@ Bytes Estimator::memory(const plan::Plan& plan) {
     for (const int stage : {0, 1, plan.mesh.pp - 1}) {
         if (stage < 0 || stage >= plan.mesh.pp) continue;
         const StepLines& lines = lines_of_stage(plan, step, stage);
-        const double blocks = chunks.blocks_of_stage(stage);
-        most = std::max(
-            most, lines.fixed.at(blocks) + std::max(activations(plan, chunks, stage), lines.sync_memory.at(blocks)));
+        most = std::max(most, lines.fixed.at(chunks.blocks_of_stage(stage)) + activations(plan, chunks, stage));
     }
     return most;
 }

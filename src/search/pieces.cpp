@@ -66,7 +66,6 @@ void add(StepLines& lines, double blocks, const StageProbe& probe) {
     lines.optimizer.add(blocks, probe.step.optimizer);
     lines.gather.add(blocks, probe.step.gather);
     lines.fixed.add(blocks, probe.memory.fixed);
-    lines.sync_memory.add(blocks, probe.memory.sync);
     lines.first_gather = probe.step.first_gather;
 }
 

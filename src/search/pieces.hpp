@@ -48,7 +48,7 @@ struct PassLines {
 struct StepLines {
     Line<Seconds> sync, sync_compute, optimizer, gather;
     Seconds first_gather;
-    Line<Bytes> fixed, sync_memory;  ///< StageMemory
+    Line<Bytes> fixed;  ///< memory (StageMemory)
 };
 
 /// A line for the stage with the first layers, one in the middle, and the one with the last layers. Of one stage alone

@@ -9,30 +9,39 @@ namespace lockstep::search {
 
 namespace {
 
-std::set<step::TensorId> storages_of(const step::StepGraph& graph, const step::RankClass& rank_class) {
+/// Storages that a class touches; `early`: before the last pass is over, as most gradient buffers are not.
+struct Touched {
+    std::set<step::TensorId> all, early;
+};
+
+Touched storages_of(const step::StepGraph& graph, const step::RankClass& rank_class) {
     std::set<step::BlockId> blocks;
     for (const step::Issue& issue : rank_class.program.issues) blocks.insert(issue.block);
-    std::set<step::TensorId> storages;
+    Touched touched;
     for (const step::BlockId block : blocks)
         for (const step::Op& op : graph.block(block).ops)
             step::for_each_operand({&op, 0, 0, 0}, [&](step::TensorId id, std::int32_t, const step::Write*) {
                 const step::Tensor& tensor = graph.tensor(id);
-                storages.insert(tensor.view ? tensor.view->of : id);
+                const step::TensorId storage = tensor.view ? tensor.view->of : id;
+                touched.all.insert(storage);
+                if (op.phase != step::Phase::optimizer && !op.is_last_micro_batch_only) touched.early.insert(storage);
             });
-    return storages;
+    return touched;
 }
 
 /// Fixed and kept. Inputs are left out: they are small and as many as the passes.
 StageMemory sums_of(const step::StepGraph& graph, const step::RankClass& rank_class) {
+    const Touched touched = storages_of(graph, rank_class);
     StageMemory memory;
-    for (const step::TensorId id : storages_of(graph, rank_class)) {
+    for (const step::TensorId id : touched.all) {
         const step::Tensor& tensor = graph.tensor(id);
+        const bool is_there = tensor.lifetime == step::Lifetime::carried ||
+                              (tensor.lifetime == step::Lifetime::step && touched.early.contains(id));
         if (tensor.role == step::Role::input) continue;
-        if (tensor.lifetime == step::Lifetime::step && tensor.role == step::Role::communication)
-            memory.sync += static_cast<double>(tensor.slots) * tensor.bytes();
-        else if (tensor.lifetime != step::Lifetime::micro_batch)
+        if (is_there)
             memory.fixed += static_cast<double>(tensor.slots) * tensor.bytes();
-        else if (graph.mesh.pp > 1 && tensor.slots == graph.micro_batches)
+        else if (tensor.lifetime == step::Lifetime::micro_batch && graph.mesh.pp > 1 &&
+                 tensor.slots == graph.micro_batches)
             memory.kept += tensor.bytes();
     }
     return memory;

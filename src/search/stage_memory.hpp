@@ -9,8 +9,7 @@
 namespace lockstep::search {
 
 struct StageMemory {
-    Bytes fixed;      ///< parameters, gradients, optimizer: what lives for the step or longer
-    Bytes sync;       ///< after the passes: buffers in which gradients travel
+    Bytes fixed;      ///< parameters, gradients, optimizer: what lives through the passes of a step
     Bytes kept;       ///< by each pass between its forward and its backward pass
     Bytes transient;  ///< at the peak, beyond fixed and the passes in flight: the pass at work, and with ZeRO 2 and 3
                       ///< the gradients and parameters under way
@@ -19,7 +18,7 @@ struct StageMemory {
 /// One entry for each stage of a graph all of whose passes are in flight at once (GPipe), or of a single stage (whose
 /// one pass counts as transient).
 std::vector<StageMemory> stage_memory(const step::StepGraph& graph);
-/// What doesn't depend on the passes alone (fixed, sync), which takes no look at lives.
+/// Fixed and kept alone, which takes no look at lives.
 std::vector<StageMemory> fixed_memory(const step::StepGraph& graph);
 
 }  // namespace lockstep::search
