@@ -214,6 +214,8 @@ config::Json results_json(const std::vector<SeriesFindings>& series, const std::
     return json;
 }
 
+config::Json result_json(const RunFindings& run) { return run_json(run, {}); }
+
 std::string format_series(const SeriesFindings& series, Color color) {
     // Wide series: breakdowns of three rank counts fit 80 columns, so more go below one another.
     std::string text = heading(series, color) + scaling_table(series);
