@@ -5,6 +5,7 @@
 
 #include "analysis/analyze.hpp"
 #include "analysis/extrapolate.hpp"
+#include "analysis/pool_seeds.hpp"
 #include "cli/command.hpp"
 #include "cli/host.hpp"
 #include "cli/inputs.hpp"
@@ -32,6 +33,7 @@ struct Request {
     std::vector<int> ranks;              ///< empty: the experiment's own
     std::optional<std::filesystem::path> out;
     std::optional<long> steps;
+    int seeds = 1;
 };
 
 Request read_request(const Parsed& parsed) {
@@ -41,6 +43,9 @@ Request read_request(const Parsed& parsed) {
     request.ranks = parsed.integers("ranks").value_or(std::vector<int>{});
     if (const auto out = parsed.value("out")) request.out = *out;
     request.steps = parsed.integer("steps", 1);
+    request.seeds = static_cast<int>(parsed.integer("seeds", 1).value_or(1));
+    if (request.out && request.seeds > 1)
+        throw UsageError("--seeds makes several predictions of a point, and --out records one; leave one of them out");
     return request;
 }
 
@@ -77,8 +82,11 @@ analysis::RunFindings predict(const Point& at, const step::StepGraph& graph, con
     const experiment::Experiment& experiment = at.experiment;
     const machine::Machine& machine = at.machine;
     const cost::CostModel durations(machine, graph.placement);
-    sim::SimExecutor executor(
-        durations, {.device = machine.device.name, .host_per_op = durations.host_per_op(), .seed = experiment.seed});
+    sim::SimExecutor executor(durations,
+                              {.device = machine.device.name,
+                               .host_per_op = durations.host_per_op(),
+                               .seed = experiment.seed,
+                               .variation = experiment.variation.within(at.placement.ranks, at.placement.nodes())});
     executor.prepare(graph);
 
     record::RunDescription run = drive::describe_run(experiment, graph, machine, record::Origin::predicted, executor);
@@ -101,18 +109,27 @@ analysis::RunFindings predict(const Point& at, const step::StepGraph& graph, con
     return findings;
 }
 
-/// What is recorded is simulated pass by pass; else a step of many passes is told by shorter ones.
+/// What is recorded is simulated pass by pass; else a step of many passes is told by shorter ones, where its passes are
+/// alike.
+analysis::RunFindings predict_seed(const Point& at, const Request& request) {
+    const bool is_told_whole = request.out || at.experiment.variation.is_changing();
+    const auto shortened = is_told_whole ? std::nullopt : drive::shorten(at.experiment, at.plan, at.placement);
+    if (!shortened) return predict(at, build_graph(at.experiment, at.plan, at.placement), request);
+    auto findings = analysis::extrapolate_passes(predict(at, shortened->fewer, request),
+                                                 predict(at, shortened->more, request), shortened->passes);
+    findings.memory = drive::most_of(drive::shortened_memory(shortened->more, shortened->passes));
+    return findings;
+}
+
 analysis::RunFindings predict_point(const experiment::Experiment& written, const machine::Machine& machine, int ranks,
                                     const Request& request) {
-    const auto experiment = for_device(written, machine.device.kind);
+    auto experiment = for_device(written, machine.device.kind);
     const machine::Placement placement = machine.place(ranks);
+    std::vector<analysis::RunFindings> seeds;
+    for (int i = 0; i < request.seeds; ++i, ++experiment.seed)
+        seeds.push_back(predict_seed({experiment, machine, placement, experiment.plan_for(placement)}, request));
+    analysis::RunFindings findings = analysis::pool_seeds(seeds);
     const Point at{experiment, machine, placement, experiment.plan_for(placement)};
-    const auto shortened = request.out ? std::nullopt : drive::shorten(experiment, at.plan, placement);
-    analysis::RunFindings findings =
-        shortened ? analysis::extrapolate_passes(predict(at, shortened->fewer, request),
-                                                 predict(at, shortened->more, request), shortened->passes)
-                  : predict(at, build_graph(experiment, at.plan, placement), request);
-    if (shortened) findings.memory = drive::most_of(drive::shortened_memory(shortened->more, shortened->passes));
     if (!request.out) warn_if_too_large(at, findings.memory, findings.warnings);
     return findings;
 }
@@ -130,6 +147,7 @@ ExitCode simulate(const Parsed& parsed) {
         const auto ranks = request.ranks.empty() ? experiment.ranks : request.ranks;
         for (const auto& node : machines) {
             const machine::Machine machine = machine_for(input.data, node, experiment, ranks);
+            sim::speed_profiles(experiment.variation, machine.place(*std::ranges::max_element(ranks)));  // or throws
             std::vector<analysis::RunFindings> points;
             for (const int n : ranks) points.push_back(predict_point(experiment, machine, n, request));
             const std::vector<std::string> ids(points.size(), experiment.series_text());
@@ -149,6 +167,7 @@ Command simulate_command() {
              .options = {{"machine", "NAME,...", "machines instead of the experiment's own"},
                          {"ranks", "N,...", "rank counts instead of the experiment's own"},
                          {"steps", "N", "counted steps"},
+                         {"seeds", "N", "predictions with seeds from the experiment's on (variation.jitter)"},
                          {"out", "DIR", "record each prediction in a folder below DIR"}},
              .least_words = 1,
              .most_words = 1},

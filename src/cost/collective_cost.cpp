@@ -4,8 +4,6 @@
 #include <bit>
 #include <limits>
 
-#include "machine/route.hpp"
-
 namespace lockstep::cost {
 
 namespace {
@@ -51,13 +49,14 @@ CommunicationTime ring_time(const machine::Calibration& c, const Wires& w, Colle
     const double far = shape.passes * real(w.nodes - 1);
     const double near = shape.passes * real(w.ranks - 1) - far;
     return {c.collective_base + near * c.per_hop + far * network_hop(c, w),
-            shape.factor * buffer / narrowest(w, c.link, network_efficiency)};
+            shape.factor * buffer / narrowest(w, c.link, network_efficiency), shape.factor * buffer};
 }
 
 CommunicationTime tree_time(const machine::Calibration& c, const Wires& w, Bytes buffer) {
     const double levels = real(std::bit_width(static_cast<unsigned>(w.nodes - 1)));  // ceil(log2 nodes)
     return {c.collective_base + 2 * (real(w.local_ranks - 1) * c.per_hop + levels * network_hop(c, w)),
-            2 * buffer / narrowest(w, c.link, network_efficiency)};
+            2 * buffer / narrowest(w, c.link, network_efficiency),
+            wire_bytes(CollectiveKind::all_reduce, w.ranks, buffer)};
 }
 
 Seconds all_to_all_transfer(const Wires& w, Bytes buffer, double channel_share, double network_share) {
@@ -72,7 +71,8 @@ Seconds all_to_all_transfer(const Wires& w, Bytes buffer, double channel_share, 
 
 CommunicationTime all_to_all_time(const machine::Calibration& c, const Wires& w, Bytes buffer) {
     return {c.collective_base + (w.nodes > 1 ? network_hop(c, w) : c.per_hop),
-            all_to_all_transfer(w, buffer, std::min(c.link, 1.0), network_efficiency)};
+            all_to_all_transfer(w, buffer, std::min(c.link, 1.0), network_efficiency),
+            wire_bytes(CollectiveKind::all_to_all, w.ranks, buffer)};
 }
 
 Seconds total(const CommunicationTime& t) { return t.latency + t.transfer; }
@@ -111,18 +111,33 @@ CommunicationTime collective_time(const machine::Calibration& calibration, const
     return best;
 }
 
+Bytes wire_bytes(CollectiveKind kind, int ranks, Bytes buffer) {
+    if (ranks < 2) return {};
+    if (kind == CollectiveKind::all_to_all) return buffer * (real(ranks - 1) / real(ranks));
+    return ring_shape(kind, ranks).factor * buffer;
+}
+
+Bandwidth full_rate(const machine::Calibration& calibration, const Wires& w, CollectiveKind kind) {
+    if (kind != CollectiveKind::all_to_all) return narrowest(w, calibration.link, network_efficiency);
+    const Bytes buffer{1e9};
+    return wire_bytes(kind, w.ranks, buffer) /
+           all_to_all_transfer(w, buffer, std::min(calibration.link, 1.0), network_efficiency);
+}
+
+CommunicationTime message_time(const machine::Machine& machine, const machine::Placement& placement,
+                               const MessageWire& wire, int from, Bytes bytes) {
+    const machine::Calibration& c = machine.calibration_of(placement.node_of(from));
+    if (!wire.is_between_nodes)
+        return {c.collective_base + c.per_hop, bytes / (wire.rate * std::min(c.link, 1.0)), bytes};
+    return {c.collective_base + c.network_per_hop + machine.network->latency, bytes / (wire.rate * network_efficiency),
+            bytes};
+}
+
 CommunicationTime message_time(const machine::Machine& machine, const machine::Placement& placement, int from, int to,
                                Bytes bytes) {
     if (from == to) return {};
-    const machine::Calibration& c = machine.calibration;
-    if (placement.node_of(from) == placement.node_of(to)) {
-        const machine::Topology& node = machine.node;
-        const auto route =
-            machine::find_route(node, node.gpu(placement.local_of(from)), node.gpu(placement.local_of(to)));
-        return {c.collective_base + c.per_hop, bytes / (route.bandwidth * std::min(c.link, 1.0))};
-    }
-    const Bandwidth share = cost::network_share(machine, placement, 1);
-    return {c.collective_base + c.network_per_hop + machine.network->latency, bytes / (share * network_efficiency)};
+    const Fabric fabric(machine, placement);
+    return message_time(machine, placement, find_message_wire(fabric, machine, placement, from, to), from, bytes);
 }
 
 }  // namespace lockstep::cost

@@ -29,7 +29,16 @@ step::CommunicationTime collective_time(const machine::Calibration& calibration,
 /// (m-1)/m S/C (m local ranks of n) and (k-1)/k S/N; broadcast S/C, S/N; all_to_all as above with l = e = 1.
 Seconds wire_bound(const Wires& wires, step::CollectiveKind kind, Bytes buffer);
 
-/// One message between two ranks: b + h + S / (route l) inside a node, b + H + S / (network share e) between nodes.
+/// Bytes that each rank sends in a collective, as busbw counts them: 2(n-1)/n S of an all_reduce, S of a broadcast,
+/// (n-1)/n S of the others.
+Bytes wire_bytes(step::CollectiveKind kind, int ranks, Bytes buffer);
+/// The rate of these at which a large collective runs alone.
+Bandwidth full_rate(const machine::Calibration& calibration, const Wires& wires, step::CollectiveKind kind);
+
+/// One message of rank `from`: b + h + S / (route l) inside a node, b + H + S / (network rate e) between nodes.
+step::CommunicationTime message_time(const machine::Machine& machine, const machine::Placement& placement,
+                                     const MessageWire& wire, int from, Bytes bytes);
+/// The same, of a pair of ranks.
 step::CommunicationTime message_time(const machine::Machine& machine, const machine::Placement& placement, int from,
                                      int to, Bytes bytes);
 

@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "config/quantity.hpp"
+#include "machine/cluster_form.hpp"
 
 namespace lockstep::drive {
 
@@ -25,11 +26,15 @@ void add_text(record::RunDescription& run, const std::string& name, const std::f
 
 std::string machine_title(const config::Node& machine) {
     if (!machine.is_mapping()) return machine.text();
-    const auto text = [&](const char* key) {
-        const config::Node* node = machine.find(key);
-        return node == nullptr ? std::string("?") : node->text();
-    };
-    return fmt::format("{}x {} ({})", text("count"), text("node"), text("network"));
+    config::Diagnostics ignored;  // the experiment's reader has reported them
+    const machine::ClusterForm form = machine::read_cluster_form(machine, ignored);
+    std::string title;
+    for (const auto& some : form.nodes)
+        title += fmt::format("{}{}x {}", title.empty() ? "" : " + ", some.count, some.node);
+    return fmt::format("{} ({})", title,
+                       !form.network               ? "no network"
+                       : form.network->is_scalar() ? form.network->text()
+                                                   : "network in place");
 }
 
 std::optional<PeakUsed> peak_for(const machine::Device& device, Precision precision) {

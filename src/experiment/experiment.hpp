@@ -14,6 +14,7 @@
 #include "config/document.hpp"
 #include "machine/machine.hpp"
 #include "machine/placement.hpp"
+#include "machine/variation.hpp"
 #include "model/model.hpp"
 #include "plan/framework.hpp"
 #include "plan/plan.hpp"
@@ -41,6 +42,7 @@ struct Experiment {
     plan::SpaceRequest search;  ///< of `plan search`; nothing that is trained depends on it
     plan::Optimizer optimizer = plan::Optimizer::sgd_momentum;
     std::optional<InputPipeline> input;
+    machine::Variation variation;  ///< of ranks, in predictions
     int steps = 50;
     int warmup = 10;
     std::uint64_t seed = 1;

@@ -4,15 +4,11 @@
 
 #include <set>
 
+#include "machine/cluster_form.hpp"
+
 namespace lockstep::experiment {
 
 using config::Node;
-
-namespace {
-
-constexpr int max_nodes = 1'000'000;
-
-}  // namespace
 
 Precision read_precision(config::Object& object) {
     const std::string text = object.choice_or("precision", {"fp32", "tf32", "fp16-amp", "bf16", "fp8"}, "fp32");
@@ -22,11 +18,7 @@ Precision read_precision(config::Object& object) {
 Node read_machine(config::Object& object) {
     const Node machine = object.node("machine").value_or(Node{});
     if (machine.is_mapping()) {
-        config::Object cluster(machine, "machine", object.diagnostics());
-        cluster.text("node");
-        cluster.integer_or("count", 1, 1, max_nodes);
-        cluster.text_or("network", "");
-        cluster.finish();
+        machine::read_cluster_form(machine, object.diagnostics());
     } else if (!machine.is_scalar() || machine.text().empty()) {
         object.error("machine", "wants a name, a file, host, or {node: NAME, count: N, network: NAME}");
     }

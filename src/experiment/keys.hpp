@@ -11,8 +11,8 @@
 namespace lockstep::experiment {
 
 Precision read_precision(config::Object& object);
-/// The form only: a name, a file, or {node, count, network}. Which machines there are is known where one is needed (a
-/// run doesn't need the one it intends).
+/// The form only: a name, a file, or a cluster (machine/cluster_form.hpp). Which machines there are is known where one
+/// is needed (a run doesn't need the one it intends).
 config::Node read_machine(config::Object& object);
 /// A count or a list of different counts, each from 1 to plan::max_ranks.
 std::vector<int> read_ranks(config::Object& object);

@@ -143,6 +143,7 @@ Node merged_point(const Experiment& point, const Node& document) {
     merger.text("optimizer", std::string(to_string(point.optimizer)));
     merger.node("plan", merged_plan(point, document));
     if (point.input) merger.node("input", merged_input(*point.input, *document.find("input")));
+    merger.same("variation");
     merger.number("steps", point.steps);
     merger.number("warmup", point.warmup);
     merger.number("seed", point.seed);

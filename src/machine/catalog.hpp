@@ -19,7 +19,7 @@ inline constexpr std::string_view host_name = "host";
 /// InputError when they are absent, naming `lockstep machine detect`.
 Machine load_machine(const config::DataPath& data, std::string_view name_or_path);
 
-/// As written in an experiment: a name, a path, or {node: NAME, count: N, network: NAME}. Errors go to `diagnostics`;
+/// As written in an experiment: a name, a path, or a cluster (cluster_form.hpp). Errors go to `diagnostics`;
 /// the result is then not to be used.
 Machine load_machine(const config::DataPath& data, const config::Node& node, config::Diagnostics& diagnostics);
 

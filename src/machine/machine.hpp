@@ -1,4 +1,4 @@
-// A machine: nodes of equal devices, what connects them, and how much of it is reached.
+// A machine: nodes with their devices, what connects them, and how much of it is reached.
 #pragma once
 
 #include <filesystem>
@@ -28,30 +28,68 @@ struct Network {
 /// Reads a network document; all errors go to `diagnostics`.
 Network read_network(const config::Node& node, config::Diagnostics& diagnostics);
 
+/// What the nodes of a machine may differ in.
+struct NodeKind {
+    Device device;
+    Topology topology;
+    Calibration calibration;
+    /// Rates of its NICs by index, one direction; 0: missing. Empty: per_nic of the network each.
+    std::vector<Bandwidth> nics;
+};
+
+/// Something of one node that is slow or missing.
+struct NodeFault {
+    int node = 0;
+    std::string text;  ///< "gpu0-gpu1 nvlink at 12.5 of 25 GB/s"
+};
+
 struct Machine {
     std::string name;
     std::string title;
-    Device device;
+    Device device;  ///< this, node, calibration and nics are kind 0, that of the first node
     Topology node;
     int nodes = 1;
     std::optional<Network> network;  ///< present when nodes > 1
     Calibration calibration;
+    std::vector<Bandwidth> nics = {};       ///< as NodeKind
+    std::vector<NodeKind> more_kinds = {};  ///< kinds 1, 2 ..., numbered by their first node
+    std::vector<int> kind_of_node = {};     ///< by node; empty: all are of kind 0
+    std::vector<NodeFault> faults = {};     ///< by node; what they change is in the kinds already
     std::vector<std::string> sources;
     std::vector<std::string> notes;
     std::filesystem::path file;
 
-    /// What node number `of` has; all nodes are alike as yet.
-    const Device& device_of(int of) const { return (void)of, device; }
-    const Topology& topology_of(int of) const { return (void)of, node; }
-    const Calibration& calibration_of(int of) const { return (void)of, calibration; }
+    /// What node number `of` has.
+    const Device& device_of(int of) const { return device_of_kind(kind_of(of)); }
+    const Topology& topology_of(int of) const { return kind_of(of) == 0 ? node : more(kind_of(of)).topology; }
+    const Calibration& calibration_of(int of) const {
+        return kind_of(of) == 0 ? calibration : more(kind_of(of)).calibration;
+    }
+    /// Rates of its NICs by index, one direction; 0: missing. As many as the network says, else as the node has; none
+    /// without a network.
+    std::vector<Bandwidth> nics_of(int of) const;
     /// Nodes of equal kind are alike in everything.
-    int kind_of(int of) const { return (void)of, 0; }
+    int kind_of(int of) const { return kind_of_node.empty() ? 0 : kind_of_node[static_cast<std::size_t>(of)]; }
+    int kinds() const { return 1 + static_cast<int>(more_kinds.size()); }
+    const Device& device_of_kind(int kind) const { return kind == 0 ? device : more(kind).device; }
 
     int devices_per_node() const { return node.gpus(); }
     int devices() const { return nodes * devices_per_node(); }
     /// Ranks laid out node by node. Throws InputError when `ranks` is below 1 or above devices(), naming both and what
     /// to do.
     Placement place(int ranks) const;
+    /// Of the devices that ranks of `placement` are on, the (first) one with the least memory.
+    const Device& smallest_device(const Placement& placement) const;
+
+private:
+    const NodeKind& more(int kind) const { return more_kinds[static_cast<std::size_t>(kind - 1)]; }
 };
+
+/// The kinds of `machine`, in order.
+std::vector<NodeKind> kinds_of(const Machine& machine);
+
+/// Node i becomes kinds[of_node[i]]; `nodes` is their number. Kinds are numbered anew in the order of their first
+/// nodes; those of no node are dropped.
+void set_kinds(Machine& machine, const std::vector<NodeKind>& kinds, const std::vector<int>& of_node);
 
 }  // namespace lockstep::machine

@@ -2,8 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
+
 #include "base/error.hpp"
 #include "machine/catalog.hpp"
+#include "machine/cluster_form.hpp"
 #include "machine/field.hpp"
 #include "machine/topology_file.hpp"
 
@@ -57,31 +61,89 @@ Network load_network(const DataPath& data, const Node& node, Diagnostics& diagno
     return network;
 }
 
-/// {node, count, network}: `count` nodes as another machine file describes them.
-Machine read_cluster(const DataPath& data, const Node& node, Diagnostics& diagnostics) {
-    Object object(node, "cluster", diagnostics);
+/// One machine file for each entry of `nodes`; none for one that can't be read or isn't of one node.
+std::vector<std::optional<Machine>> load_nodes(const DataPath& data, const ClusterForm& form,
+                                               Diagnostics& diagnostics) {
+    std::vector<std::optional<Machine>> machines;
+    for (const NodeCount& some : form.nodes) {
+        machines.emplace_back();
+        if (some.node.empty()) continue;
+        machines.back() = at_place(some.where, diagnostics, [&] { return load_machine(data, some.node); });
+        if (!machines.back()) continue;
+        if (machines.back()->nodes > 1)
+            diagnostics.error(some.where,
+                              fmt::format("node: '{}' is a cluster itself; name a machine of one node", some.node));
+        const auto& first = machines.front();
+        if (first && machines.back()->devices_per_node() != first->devices_per_node())
+            diagnostics.error(some.where, fmt::format("nodes: {} has {} devices and {} has {}; all nodes of a machine "
+                                                      "have the same number",
+                                                      some.node, machines.back()->devices_per_node(),
+                                                      form.nodes.front().node, first->devices_per_node()));
+        if (first && machines.back()->device.kind != first->device.kind)
+            diagnostics.error(some.where, fmt::format("nodes: CPUs and GPUs can't train together ({} beside {})",
+                                                      some.node, form.nodes.front().node));
+    }
+    return machines;
+}
+
+void add_new(std::vector<std::string>& texts, const std::vector<std::string>& more) {
+    for (const std::string& text : more)
+        if (std::ranges::find(texts, text) == texts.end()) texts.push_back(text);
+}
+
+/// All nodes together, numbered in the order of the form. Nodes of one name are of one kind.
+Machine join_nodes(const ClusterForm& form, const std::vector<std::optional<Machine>>& nodes) {
     Machine machine;
-    const std::string node_name = object.text("node");
-    if (!node_name.empty())
-        machine = at_place(object.node("node")->where(), diagnostics, [&] {
-                      return load_machine(data, node_name);
-                  }).value_or(Machine{});
-    if (machine.nodes > 1)
-        object.error("node", fmt::format("'{}' is a cluster itself; name a machine of one node", node_name));
-    machine.nodes = static_cast<int>(object.integer("count", 1, 1'000'000));
-    if (const auto network = object.node("network"))
-        machine.network =
-            at_place(network->where(), diagnostics, [&] { return load_network(data, *network, diagnostics); });
-    else if (machine.nodes > 1)
-        object.error("network", fmt::format("key 'network' is missing ({} nodes need one), such as network: ib-hdr-8",
-                                            machine.nodes));
-    if (machine.network && machine.network->nics_per_node == 0 && machine.node.nics() == 0 && machine.nodes > 1)
-        object.error("network", "says no nics_per_node, and the node has no NIC; write nics_per_node");
-    machine.name = fmt::format("{}x{}", machine.nodes, node_name);
-    machine.title = object.text_or("title", fmt::format("{} x {}", machine.nodes, machine.title));
-    for (std::string& source : texts_if_any(object, "sources")) machine.sources.push_back(std::move(source));
-    for (std::string& note : texts_if_any(object, "notes")) machine.notes.push_back(std::move(note));
-    object.finish();
+    std::vector<NodeKind> kinds;
+    std::vector<int> of_node;
+    std::map<std::string, int> kind_of_name;
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+        const Machine& node = *nodes[i];
+        const int count = form.nodes[i].count;
+        const auto [known, is_new] = kind_of_name.try_emplace(form.nodes[i].node, static_cast<int>(kinds.size()));
+        if (is_new) kinds.push_back(kinds_of(node).front());
+        for (const NodeFault& fault : node.faults)
+            for (int k = 0; k < count; ++k)
+                machine.faults.push_back({static_cast<int>(of_node.size()) + k, fault.text});
+        of_node.insert(of_node.end(), static_cast<std::size_t>(count), known->second);
+        machine.title += fmt::format("{}{} x {}", i == 0 ? "" : " + ", count, node.title);
+        add_new(machine.sources, node.sources);
+        add_new(machine.notes, node.notes);
+    }
+    set_kinds(machine, kinds, of_node);
+    return machine;
+}
+
+void check_network(const Machine& machine, const Node& node, Diagnostics& diagnostics) {
+    const auto where = node.find("network") != nullptr ? node.find("network")->where() : node.where();
+    if (machine.nodes > 1 && !machine.network)
+        diagnostics.error(where, fmt::format("key 'network' is missing ({} nodes need one), such as network: ib-hdr-8",
+                                             machine.nodes));
+    if (!machine.network || machine.network->nics_per_node > 0 || machine.nodes == 1) return;
+    for (const NodeKind& kind : kinds_of(machine))
+        if (kind.topology.nics() == 0)
+            return diagnostics.error(where,
+                                     "network: says no nics_per_node, and a node has no NIC; write nics_per_node");
+}
+
+/// {node, count, network} or {nodes, network}: nodes as other machine files describe them.
+Machine read_cluster(const DataPath& data, const Node& node, Diagnostics& diagnostics) {
+    const std::size_t before = diagnostics.count();
+    const ClusterForm form = read_cluster_form(node, diagnostics);
+    const auto nodes = load_nodes(data, form, diagnostics);
+    std::optional<Network> network;
+    if (form.network)
+        network = at_place(form.network->where(), diagnostics,
+                           [&] { return load_network(data, *form.network, diagnostics); });
+    if (diagnostics.count() != before) return {};
+    Machine machine = join_nodes(form, nodes);
+    machine.network = std::move(network);
+    check_network(machine, node, diagnostics);
+    apply_faults(machine, form.faults, diagnostics);
+    machine.name = form.name();
+    if (form.title) machine.title = *form.title;
+    add_new(machine.sources, form.sources);
+    add_new(machine.notes, form.notes);
     return machine;
 }
 
@@ -101,6 +163,7 @@ std::optional<Device> read_node_device(const DataPath& data, Object& machine) {
 }
 
 Machine read_node(const DataPath& data, const Node& node, Diagnostics& diagnostics) {
+    const std::size_t before = diagnostics.count();
     Object object(node, "machine", diagnostics);
     Machine machine;
     machine.title = object.text("title");
@@ -113,7 +176,9 @@ Machine read_node(const DataPath& data, const Node& node, Diagnostics& diagnosti
         machine.node = read_topology(object, machine.device);
     else  // without the device's rates every link would be one more error
         for (const auto* key : {"vertices", "numa", "rates", "host_bridges", "peer_access", "links"}) object.node(key);
+    const std::vector<Fault> faults = read_faults(object);
     object.finish();
+    if (diagnostics.count() == before) apply_faults(machine, faults, diagnostics);
     return machine;
 }
 
@@ -126,7 +191,7 @@ Calibration calibration_of(const DataPath& data, const Device& device) {
 }
 
 Machine read_machine(const DataPath& data, const Node& node, Diagnostics& diagnostics) {
-    return node.find("node") != nullptr ? read_cluster(data, node, diagnostics) : read_node(data, node, diagnostics);
+    return is_cluster(node) ? read_cluster(data, node, diagnostics) : read_node(data, node, diagnostics);
 }
 
 }  // namespace lockstep::machine

@@ -27,8 +27,8 @@ Calibration calibration_of(const config::DataPath& data, const Device& device);
 
 /// A node (title, device, vertices, links ...; see topology_file.hpp; device: a name, or a device document in place;
 /// calibration: a name, or {constants, source} that
-/// replace some of the device's) or a cluster {node, count, network}. All errors go to `diagnostics`, and the result is
-/// then not to be used. The caller sets name and file.
+/// replace some of the device's) or a cluster (see cluster_form.hpp), each with faults (see faults.hpp). All errors go
+/// to `diagnostics`, and the result is then not to be used. The caller sets name and file.
 Machine read_machine(const config::DataPath& data, const config::Node& node, config::Diagnostics& diagnostics);
 
 }  // namespace lockstep::machine

@@ -13,9 +13,12 @@ namespace lockstep::search {
 namespace {
 
 analysis::RunFindings simulate(const Subject& subject, const step::StepGraph& graph) {
-    sim::SimExecutor executor(subject.costs, {.device = subject.machine.device.name,
-                                              .host_per_op = subject.costs.host_per_op(),
-                                              .seed = subject.experiment.seed});
+    const machine::Placement& placement = subject.placement;
+    sim::SimExecutor executor(subject.costs,
+                              {.device = subject.machine.device.name,
+                               .host_per_op = subject.costs.host_per_op(),
+                               .seed = subject.experiment.seed,
+                               .variation = subject.experiment.variation.within(placement.ranks, placement.nodes())});
     executor.prepare(graph);
     record::RunDescription run =
         drive::describe_run(subject.experiment, graph, subject.machine, record::Origin::predicted, executor);
@@ -27,7 +30,8 @@ analysis::RunFindings simulate(const Subject& subject, const step::StepGraph& gr
 }  // namespace
 
 analysis::RunFindings simulate_plan(const Subject& subject, const plan::Plan& plan) {
-    const auto shortened = drive::shorten(subject.experiment, plan, subject.placement);
+    const bool is_told_whole = subject.experiment.variation.is_changing();
+    const auto shortened = is_told_whole ? std::nullopt : drive::shorten(subject.experiment, plan, subject.placement);
     if (!shortened) return simulate(subject, drive::build_graph(subject.experiment, plan, subject.placement));
     auto findings = analysis::extrapolate_passes(simulate(subject, shortened->fewer),
                                                  simulate(subject, shortened->more), shortened->passes);
