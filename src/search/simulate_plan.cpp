@@ -29,8 +29,8 @@ analysis::RunFindings simulate(const Subject& subject, const step::StepGraph& gr
 
 }  // namespace
 
-analysis::RunFindings simulate_plan(const Subject& subject, const plan::Plan& plan) {
-    const bool is_told_whole = subject.experiment.variation.is_changing();
+analysis::RunFindings simulate_plan(const Subject& subject, const plan::Plan& plan, Length length) {
+    const bool is_told_whole = length == Length::whole || subject.experiment.variation.is_changing();
     const auto shortened = is_told_whole ? std::nullopt : drive::shorten(subject.experiment, plan, subject.placement);
     if (!shortened) return simulate(subject, drive::build_graph(subject.experiment, plan, subject.placement));
     auto findings = analysis::extrapolate_passes(simulate(subject, shortened->fewer),
