@@ -1,7 +1,6 @@
 #include <gtest/gtest.h>
 
-#include <array>
-#include <cmath>
+#include <algorithm>
 
 #include "plan/shortened.hpp"
 #include "search/simulate_plan.hpp"
@@ -13,12 +12,14 @@ namespace {
 struct Case {
     std::string name;
     std::string framework, base, plan;
+    double share = 1e-6;  ///< of the step time
 };
 
 class ShortenedStep : public testing::TestWithParam<Case> {};
 
 /// time(m) = time(more) + (m - more) (time(more) - time(fewer)) / (more - fewer) once the pipeline is full. Spans are
-/// rounded to nanoseconds, which extrapolation multiplies: 1e-6 of the step time.
+/// rounded to nanoseconds, which extrapolation multiplies: 1e-6 of the step time. Under GPipe the host, far ahead in
+/// the forward passes, finds its limit at one pass or another: 1e-3.
 TEST_P(ShortenedStep, tells_time_breakdown_and_memory_of_the_whole_one) {
     const Case& c = GetParam();
     const SmallWorld world(small_gpt(c.base, 640, c.framework));
@@ -29,15 +30,16 @@ TEST_P(ShortenedStep, tells_time_breakdown_and_memory_of_the_whole_one) {
     EXPECT_FALSE(shortened.passes.empty());
     EXPECT_TRUE(whole.passes.empty());
     const double time = whole.step_time.median.value;
-    EXPECT_NEAR(shortened.step_time.median.value, time, 1e-6 * time);
-    EXPECT_NEAR(shortened.throughput, whole.throughput, 1e-6 * whole.throughput);
-    EXPECT_NEAR(*shortened.mfu, *whole.mfu, 1e-6);
-    EXPECT_NEAR(*shortened.hfu, *whole.hfu, 1e-6);
-    EXPECT_NEAR(shortened.overlapped_share, whole.overlapped_share, 1e-4);
+    EXPECT_NEAR(shortened.step_time.median.value, time, c.share * time);
+    EXPECT_NEAR(shortened.throughput, whole.throughput, c.share * whole.throughput);
+    EXPECT_NEAR(*shortened.mfu, *whole.mfu, c.share);
+    EXPECT_NEAR(*shortened.hfu, *whole.hfu, c.share);
+    EXPECT_NEAR(shortened.overlapped_share, whole.overlapped_share, std::max(1e-4, c.share));
     using analysis::Breakdown;
     for (const auto part : {&Breakdown::compute, &Breakdown::exposed_communication, &Breakdown::wait,
                             &Breakdown::bubble, &Breakdown::optimizer, &Breakdown::launch, &Breakdown::idle})
-        EXPECT_NEAR((shortened.breakdown.*part).value, (whole.breakdown.*part).value, 1e-5 * time);
+        EXPECT_NEAR((shortened.breakdown.*part).value, (whole.breakdown.*part).value,
+                    2 * std::max(5e-6, c.share) * time);
     EXPECT_NEAR(shortened.memory.total.value, whole.memory.total.value, 1);
     EXPECT_NEAR(shortened.memory.activations.value, whole.memory.activations.value, 1);
 }
@@ -52,7 +54,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"one_forward_one_backward_overlapped", "pytorch-ddp", "", "{tp: 2, pp: 4, zero: 1}"},
                     Case{"recomputed", "megatron-lm-2021", "", "{tp: 2, pp: 4, recompute: full}"},
                     Case{"zero_3", "megatron-lm-2021", "", "{pp: 4, zero: 3}"},
-                    Case{"gpipe", "megatron-lm-2021", "plan: {schedule: gpipe}", "{tp: 2, pp: 4}"},
+                    Case{"gpipe", "megatron-lm-2021", "plan: {schedule: gpipe}", "{tp: 2, pp: 4}", 1e-3},
                     Case{"interleaved", "megatron-lm-2021", "", "{tp: 2, pp: 4, vpp: 3, zero: 1}"},
                     Case{"interleaved_zero_2", "megatron-lm-2021", "", "{tp: 2, pp: 2, vpp: 6, zero: 2}"}),
     [](const auto& of) { return of.param.name; });
