@@ -108,18 +108,16 @@ ExitCode search_plans(const Parsed& parsed) {
     }
     const drive::StopSignals signals;
     const auto color = use_color(parsed.globals.color) ? report::Color::on : report::Color::off;
-    config::Json all = config::Json::array();
+    std::vector<analysis::SearchFindings> all;
     ExitCode code = ExitCode::ok;
     for (const auto& point : input.experiments.points) {
-        const auto findings = search_point(point, input.data, request, signals, parsed.globals.quiet);
-        if (!findings.is_complete) code = ExitCode::incomplete_data;
-        if (parsed.globals.json)
-            all.push(report::search_json(findings));
-        else
-            fmt::print("{}\n", report::format_search(findings, color));
-        if (!findings.is_complete) break;
+        all.push_back(search_point(point, input.data, request, signals, parsed.globals.quiet));
+        if (!parsed.globals.json) fmt::print("{}\n", report::format_search(all.back(), color));
+        if (all.back().is_complete) continue;
+        code = ExitCode::incomplete_data;
+        break;
     }
-    if (parsed.globals.json) fmt::print("{}\n", all.dump());
+    if (parsed.globals.json) fmt::print("{}\n", report::search_json(all).dump());
     return code;
 }
 

@@ -80,14 +80,23 @@ Json counts_json(const analysis::SearchFindings& findings) {
 
 }  // namespace
 
-Json search_json(const analysis::SearchFindings& findings) {
+config::Json search_json(const std::vector<analysis::SearchFindings>& searches) {
+    Json warnings = Json::array(), results = Json::array();
+    for (const analysis::SearchFindings& findings : searches) {
+        if (!findings.is_complete) warnings.push("the search was stopped: its result is what it had found");
+        Json result = Json::object();
+        result.set("experiment", findings.experiment);
+        result.set("label", findings.label);
+        result.set("search", counts_json(findings));
+        result.set("ranking", plans_json(findings.ranking));
+        result.set("front", plans_json(findings.front));
+        result.set("axes", axes_json(findings.axes));
+        results.push(result);
+    }
     Json json = Json::object();
     json.set("schema_version", 1);
-    json.set("warnings", Json::array());
-    json.set("search", counts_json(findings));
-    json.set("ranking", plans_json(findings.ranking));
-    json.set("front", plans_json(findings.front));
-    json.set("axes", axes_json(findings.axes));
+    json.set("warnings", warnings);
+    json.set("results", results);
     return json;
 }
 
