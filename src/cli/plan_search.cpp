@@ -111,6 +111,8 @@ ExitCode search_plans(const Parsed& parsed) {
     std::vector<analysis::SearchFindings> all;
     ExitCode code = ExitCode::ok;
     for (const auto& point : input.experiments.points) {
+        if (point.collective)
+            throw InputError(point.collective->title() + " has no plans to search (nothing is split); name a model");
         all.push_back(search_point(point, input.data, request, signals, parsed.globals.quiet));
         if (!parsed.globals.json) fmt::print("{}\n", report::format_search(all.back(), color));
         if (all.back().is_complete) continue;

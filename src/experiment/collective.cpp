@@ -12,9 +12,9 @@ namespace lockstep::experiment {
 namespace {
 
 constexpr Bytes largest_buffer{1099511627776.0};  // 1 TiB
-constexpr std::array<const char*, 10> of_a_model{"model",     "batch_per_rank", "global_batch", "accumulation",
+constexpr std::array<const char*, 11> of_a_model{"model",     "batch_per_rank", "global_batch", "accumulation",
                                                  "precision", "framework",      "optimizer",    "plan",
-                                                 "input",     "failures"};
+                                                 "input",     "search",         "failures"};
 
 CollectiveKind read_kind(config::Object& object) {
     const std::string text = object.choice_or(

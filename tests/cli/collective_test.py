@@ -79,6 +79,11 @@ class Collective(unittest.TestCase):
         self.assertEqual(done.returncode, 3)
         self.assertIn("doesn't apply to a collective", done.stderr)
 
+    def test_there_are_no_plans_to_search(self):
+        done = lockstep("plan", "search", SOURCE / "experiments/all-reduce-4096.yaml")
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("no plans to search", done.stderr)
+
     def test_check_plan_show_and_print_config_take_it(self):
         path = SOURCE / "experiments/all-reduce-4096.yaml"
         self.ok("check", path)
