@@ -72,7 +72,7 @@ ExitCode show_plan(const Parsed& parsed) {
             view.device = target.device_name();
             view.capacity = target.capacity();
             view.nics_per_node = target.nics_per_node();
-            if (view.capacity.value > 0)
+            if (view.capacity.value > 0 && !experiment.collective)
                 view.largest_micro_batch =
                     drive::largest_micro_batch(memory_of(experiment, plan, placement), view.capacity);
             if (parsed.globals.json)

@@ -11,6 +11,7 @@ experiment::Experiment for_device(experiment::Experiment experiment, machine::De
 
 drive::MemoryOfMicroBatch memory_of(const experiment::Experiment& experiment, const plan::Plan& plan,
                                     const machine::Placement& placement) {
+    if (experiment.collective) return {};
     return [&experiment, plan, placement](std::int64_t micro_batch) {
         plan::Plan other = plan;
         other.micro_batch = micro_batch;

@@ -34,6 +34,7 @@ struct Request {
     std::optional<std::filesystem::path> out;
     std::optional<long> steps;
     int seeds = 1;
+    sim::Fold fold = sim::Fold::alike;
 };
 
 Request read_request(const Parsed& parsed) {
@@ -43,6 +44,7 @@ Request read_request(const Parsed& parsed) {
     request.ranks = parsed.integers("ranks").value_or(std::vector<int>{});
     if (const auto out = parsed.value("out")) request.out = *out;
     request.steps = parsed.integer("steps", 1);
+    if (parsed.has("every-rank")) request.fold = sim::Fold::none;
     request.seeds = static_cast<int>(parsed.integer("seeds", 1).value_or(1));
     if (request.out && request.seeds > 1)
         throw UsageError("--seeds makes several predictions of a point, and --out records one; leave one of them out");
@@ -86,7 +88,8 @@ analysis::RunFindings predict(const Point& at, const step::StepGraph& graph, con
                               {.device = machine.device.name,
                                .host_per_op = durations.host_per_op(),
                                .seed = experiment.seed,
-                               .variation = experiment.variation.within(at.placement.ranks, at.placement.nodes())});
+                               .variation = experiment.variation.within(at.placement.ranks, at.placement.nodes()),
+                               .fold = request.fold});
     executor.prepare(graph);
 
     record::RunDescription run = drive::describe_run(experiment, graph, machine, record::Origin::predicted, executor);
@@ -130,6 +133,9 @@ analysis::RunFindings predict_point(const experiment::Experiment& written, const
         seeds.push_back(predict_seed({experiment, machine, placement, experiment.plan_for(placement)}, request));
     analysis::RunFindings findings = analysis::pool_seeds(seeds);
     const Point at{experiment, machine, placement, experiment.plan_for(placement)};
+    if (written.failures)
+        findings.goodput =
+            analysis::find_goodput(*written.failures, ranks, findings.step_time.median, findings.memory, written.seed);
     if (!request.out) warn_if_too_large(at, findings.memory, findings.warnings);
     return findings;
 }
@@ -167,6 +173,7 @@ Command simulate_command() {
              .options = {{"machine", "NAME,...", "machines instead of the experiment's own"},
                          {"ranks", "N,...", "rank counts instead of the experiment's own"},
                          {"steps", "N", "counted steps"},
+                         {"every-rank", "", "simulate each rank, not one of each kind (the same times, slower)"},
                          {"seeds", "N", "predictions with seeds from the experiment's on (variation.jitter)"},
                          {"out", "DIR", "record each prediction in a folder below DIR"}},
              .least_words = 1,

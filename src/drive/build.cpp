@@ -5,6 +5,7 @@
 
 #include "step/builder.hpp"
 #include "step/check.hpp"
+#include "step/collective_step.hpp"
 
 namespace lockstep::drive {
 
@@ -34,6 +35,8 @@ int passes_ahead(const step::StepGraph& graph) {
 
 step::StepGraph build_unchecked(const experiment::Experiment& experiment, const plan::Plan& plan,
                                 const machine::Placement& placement) {
+    if (const auto& collective = experiment.collective)
+        return step::build_collective(collective->kind, collective->bytes, collective->dtype, placement);
     return step::build_step({.model = experiment.model,
                              .plan = plan,
                              .framework = experiment.framework,

@@ -11,7 +11,7 @@
 
 namespace lockstep::drive {
 
-/// Builds the graph of a plan. Throws InputError for what can't be built.
+/// Builds the graph of a plan, or of the experiment's collective. Throws InputError for what can't be built.
 step::StepGraph build_unchecked(const experiment::Experiment& experiment, const plan::Plan& plan,
                                 const machine::Placement& placement);
 /// Builds and checks the graph of a plan. Throws InputError also as step::check.

@@ -48,9 +48,10 @@ void add_axis(std::vector<ListAxis>& axes, std::string path, const Node* value, 
 std::vector<ListAxis> find_axes(const Node& document, config::Diagnostics& diagnostics) {
     std::vector<ListAxis> axes;
     for (const auto key : list_keys) add_axis(axes, std::string(key), document.find(key), diagnostics);
-    if (const Node* const plan = document.find("plan"))
-        for (const auto& entry : plan->entries())
-            if (entry.key != list_value) add_axis(axes, "plan." + entry.key, &entry.value, diagnostics);
+    for (const std::string parent : {"collective", "plan", "failures"})
+        if (const Node* const keys = document.find(parent))
+            for (const auto& entry : keys->entries())
+                if (entry.key != list_value) add_axis(axes, parent + "." + entry.key, &entry.value, diagnostics);
     return axes;
 }
 

@@ -80,6 +80,11 @@ Distribution Distribution::factor(Family family, double cv) {
     return {family, {1, cv * cv}};
 }
 
+double normal_score(double p) {
+    check_probability(p);
+    return from_tails(Normal(), 1 - p, p);
+}
+
 double Distribution::quantile(double p) const {
     check_probability(p);
     return upper_deviate(1 - p, p);

@@ -64,6 +64,9 @@ private:
     Moments moments_;
 };
 
+/// The standard normal's quantile at p in (0, 1).
+double normal_score(double p);
+
 /// moments_of_maximum, remembered by family, shape (the coefficient of variation; none for normals) and k.
 class MaximumMoments {
 public:

@@ -21,4 +21,7 @@ config::Json result_json(const analysis::RunFindings& run);
 /// At most 80 columns: throughput, speed-up, efficiency by rank count; breakdown with p95; memory; warnings.
 std::string format_series(const analysis::SeriesFindings& series, Color color);
 
+/// All series one below the other; those of one collective in several sizes as one table.
+std::string format_all(const std::vector<analysis::SeriesFindings>& series, Color color);
+
 }  // namespace lockstep::report

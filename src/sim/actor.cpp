@@ -26,15 +26,15 @@ Picoseconds Actor::waits_end(const TapeOp& t, std::int64_t k, Picoseconds least)
     return least;
 }
 
-std::int32_t Actor::latest_wait(const TapeOp& t, std::int64_t k, Picoseconds least) const {
-    std::int32_t latest = -1;
+const Wait* Actor::latest_wait(const TapeOp& t, std::int64_t k, Picoseconds least) const {
+    const Wait* latest = nullptr;
     for (std::int32_t w = t.first_wait; w < t.first_wait + t.waits; ++w) {
         const Wait& wait = tape->waits[static_cast<std::size_t>(w)];
         if (k < wait.steps_back) continue;
         const Picoseconds end = step(k - wait.steps_back).end[static_cast<std::size_t>(wait.op)];
         if (end <= least) continue;
         least = end;
-        latest = tape->ops[static_cast<std::size_t>(wait.op)].stream;
+        latest = &wait;
     }
     return latest;
 }

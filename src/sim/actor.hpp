@@ -53,8 +53,8 @@ struct Actor {
     bool are_waits_over(const TapeOp& t, std::int64_t k) const;
     /// When the last of these was done; `least` when nothing is later.
     Picoseconds waits_end(const TapeOp& t, std::int64_t k, Picoseconds least) const;
-    /// The stream of the last of these if it ended later than `least`; -1 otherwise.
-    std::int32_t latest_wait(const TapeOp& t, std::int64_t k, Picoseconds least) const;
+    /// The last of these if it ended later than `least`; none otherwise.
+    const Wait* latest_wait(const TapeOp& t, std::int64_t k, Picoseconds least) const;
 };
 
 Actor make_actor(const Tape& tape, std::int64_t run_ahead);

@@ -23,8 +23,11 @@ void Engine::join_meeting(Lane lane, const Current& current) {
     matching_.disband(meeting, c.members);
     if (jitter_)
         for (const Lane member : c.members)
-            if (!(member == c.latest)) drift(member) = drift(c.latest);
-    begin_communication(meeting);
+            if (!(member == c.latest)) drifts(member) = drifts(c.latest);
+    if (c.all_there > now_)
+        queue_.push(c.all_there, {EventKind::all_there, meeting, 0});
+    else
+        begin_communication(meeting);
 }
 
 std::int32_t Engine::message_communication(Lane lane) const {
@@ -41,7 +44,11 @@ void Engine::post_messages(Lane lane, const Current& current) {
     stream(lane).unmatched_messages = waiting;
     for (Lane partner : partners_) {
         if (--stream(partner).unmatched_messages > 0) continue;
-        if (jitter_) drift(partner) = drift(lane);
+        if (jitter_) {
+            Drifts latest = drifts(lane);
+            jitter_->join(latest, now_, drifts(partner), start_of(partner), Paths::of_two_ranks);
+            drifts(partner) = std::move(latest);
+        }
         begin_communication(message_communication(partner));
     }
     if (waiting == 0) begin_communication(own);
@@ -50,8 +57,7 @@ void Engine::post_messages(Lane lane, const Current& current) {
 void Engine::begin_communication(std::int32_t communication) {
     const Communication& c = communications_[static_cast<std::size_t>(communication)];
     for (Lane lane : c.members) change_load(lane, 1);
-    queue_.push(std::max(now_, c.all_there) + to_picoseconds(c.time.latency),
-                {EventKind::latency_over, communication, 0});
+    queue_.push(now_ + to_picoseconds(c.time.latency), {EventKind::latency_over, communication, 0});
 }
 
 void Engine::begin_transfer(std::int32_t communication) {

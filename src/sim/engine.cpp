@@ -33,8 +33,10 @@ Engine::Engine(const step::StepGraph& graph, FoldedWorld world, double compute_s
         throw InputError(fmt::format("run_ahead is {} (the host must issue ops); use at least 1", run_ahead));
     for (const Tape* tape : tapes_of_groups(world_)) actors_.push_back(make_actor(*tape, run_ahead));
     communications_.resize(static_cast<std::size_t>(matching_.meetings()) + actors_.size() * graph.streams.size());
-    if (jitter_)
-        drifts_.assign(actors_.size() * graph.streams.size(), {{}, std::vector<DriftSum>(graph.communicators.size())});
+    if (jitter_) {
+        drifts_.assign(actors_.size() * graph.streams.size(), Drifts(graph.communicators.size()));
+        for (const Actor& a : actors_) drifts_at_end_.emplace_back(a.steps.size() * a.tape->ops.size());
+    }
     for (const Bandwidth capacity : world_.folding.links) transfers_.add_link(capacity);
     for (std::size_t a = 0; a < actors_.size(); ++a) {
         const SpeedProfile& speeds =
@@ -68,6 +70,7 @@ void Engine::run(std::int64_t k) {
 void Engine::dispatch(const Event& event) {
     switch (event.kind) {
         case EventKind::begin: begin({event.id, static_cast<std::int32_t>(event.detail)}); return;
+        case EventKind::all_there: begin_communication(event.id); return;
         case EventKind::latency_over: begin_transfer(event.id); return;
         case EventKind::speed_change: change_speed(event.id, event.detail); return;
         case EventKind::work_due: {
@@ -166,6 +169,7 @@ void Engine::complete(Lane lane) {
     StreamState& s = stream(lane);
     const Current done = current(lane);
     a.step(done.step).end[static_cast<std::size_t>(done.index)] = now_;
+    if (jitter_) drifts_at_end(lane, done) = drifts(lane);
     s.phase = StreamPhase::idle;
     s.ended = now_;
     s.activity = {};

@@ -46,7 +46,7 @@ public:
     std::string where() const;
 
 private:
-    enum class EventKind : std::uint8_t { begin, work_due, transfer_due, latency_over, speed_change };
+    enum class EventKind : std::uint8_t { begin, work_due, transfer_due, all_there, latency_over, speed_change };
     struct Event {
         EventKind kind = EventKind::begin;
         std::int32_t id = 0;       ///< activity, communication or actor
@@ -88,7 +88,9 @@ private:
     void change_load(Lane lane, std::int32_t change);
     void change_speed(std::int32_t actor, std::size_t step);
     double kernel_speed(const Actor& actor) const;
-    Drift& drift(Lane lane);
+    Drifts& drifts(Lane lane);
+    Picoseconds start_of(Lane lane) const;
+    Drifts& drifts_at_end(Lane lane, const Current& done);
     void follow_latest(Lane lane, const Current& next);
     Seconds work_of(Lane lane, const Current& now);
     Seconds lateness(Lane lane, const Current& now);
@@ -104,7 +106,8 @@ private:
     std::vector<Actor> actors_;
     Matching matching_;
     std::optional<DriftModel> jitter_;
-    std::vector<Drift> drifts_;  ///< by actor and stream; none without jitter
+    std::vector<Drifts> drifts_;                      ///< by actor and stream; none without jitter
+    std::vector<std::vector<Drifts>> drifts_at_end_;  ///< by actor; of ops of the steps in flight
 
     Picoseconds now_;
     EventQueue<Event> queue_;

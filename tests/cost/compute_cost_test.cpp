@@ -27,7 +27,8 @@ TEST(ComputeCost, of_a_large_product_is_flops_over_the_reached_peak) {
     m.calibration.kernel_overhead = 4_us;
     // 4096^3: 137.4 GFlop at 312 TF x 0.8 = 550.6 us, over the memory time 100.7 MB / 1.32 TB/s = 76 us.
     const Flops flops{2.0 * 4096 * 4096 * 4096};
-    const auto time = compute_time(m.device, m.calibration, {}, product(MathType::bf16, flops, Bytes{3.0 * 4096 * 4096 * 2}));
+    const auto time =
+        compute_time(m.device, m.calibration, {}, product(MathType::bf16, flops, Bytes{3.0 * 4096 * 4096 * 2}));
     EXPECT_NEAR(time.value, 550.6e-6 + 4e-6, 0.1e-6);
 }
 
