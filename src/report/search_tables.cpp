@@ -59,11 +59,11 @@ std::string axes_table(const SearchFindings& findings, Seconds best) {
     Table table({{"axis", Align::left}, {"value"}, {"best step"}, {""}, {"why", Align::left}});
     std::string axis;
     for (const analysis::AxisValue& one : findings.axes) {
-        const bool is_best = one.time && one.reason.kind == analysis::Reason::Kind::none;
+        const bool is_best = one.time && *one.time <= best;
         table.add({one.axis == axis ? "" : one.axis, one.value,
                    !one.time ? "" : (one.is_estimate ? "~" : "") + seconds(*one.time),
                    one.time ? slower(*one.time, best) : "",
-                   is_best ? "the best plan's, or no slower"
+                   is_best ? "the best plan's"
                    : !one.time && one.reason.kind == analysis::Reason::Kind::none
                        ? "not reached, or beaten by its floors"
                        : reason_text(one.reason)});

@@ -54,9 +54,14 @@ public:
         if (screened_[i].fate != Screened::Fate::estimated || screened_[i].memory > limit_) return std::nullopt;
         return screened_[i].parts.total();
     }
-    TimeParts parts(std::size_t i) const {
-        if (screened_[i].fate == Screened::Fate::estimated) return screened_[i].parts;
-        return parts_of(finals_.runs().at(i).breakdown);
+    /// Simulated parts are compared with simulated ones, estimates with estimates.
+    analysis::Reason reason(std::size_t i, std::size_t best, const machine::Placement& placement) const {
+        const bool is_simulated = finals_.runs().contains(i);
+        const auto parts = [&](std::size_t of) {
+            return is_simulated ? parts_of(finals_.runs().at(of).breakdown) : screened_[of].parts;
+        };
+        return why_slower({space_.candidates[i].plan, parts(i)}, {space_.candidates[best].plan, parts(best)},
+                          placement);
     }
     Bytes memory(std::size_t i) const {
         const auto run = finals_.runs().find(i);
@@ -89,7 +94,6 @@ std::vector<analysis::AxisValue> best_by_axis(const Subject& subject, const plan
                                               const std::vector<Screened>& screened, const Finals& finals,
                                               std::size_t best, Bytes limit) {
     const AxisReport report(space, screened, finals, limit);
-    const Timed of_best{space.candidates[best].plan, report.parts(best)};
     std::vector<analysis::AxisValue> values;
     for (const Axis& axis : all_axes()) {
         const auto by_value = report.best_by_value(axis);
@@ -102,8 +106,7 @@ std::vector<analysis::AxisValue> best_by_axis(const Subject& subject, const plan
                 one.time = found.time;
                 one.is_estimate = !finals.runs().contains(*found.candidate);
                 if (value != axis.value(space.candidates[best]))
-                    one.reason =
-                        why_slower({candidate.plan, report.parts(*found.candidate)}, of_best, subject.placement);
+                    one.reason = report.reason(*found.candidate, best, subject.placement);
             } else if (found.least_memory > limit) {
                 one.reason = why_too_large(found.least_memory, limit);
             }

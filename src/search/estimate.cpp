@@ -146,7 +146,21 @@ const std::vector<Seconds>& Estimator::messages(const plan::Mesh& mesh, Bytes by
     return known->second;
 }
 
-Bytes Estimator::memory(const plan::Plan& plan) {
+Bytes Estimator::fixed_memory(const plan::Plan& plan) {
+    const StepPieces& step = pieces_.of_step(plan);
+    const std::vector<int> blocks = plan::blocks_of_chunks(blocks_, plan);
+    Bytes most;
+    for (int stage = 0; stage < plan.mesh.pp; ++stage) {
+        double of_stage = 0;
+        for (int chunk = 0; chunk < plan.split.vpp; ++chunk)
+            of_stage += blocks[static_cast<std::size_t>(chunk * plan.mesh.pp + stage)];
+        most = std::max(most, lines_of_stage(plan, step, stage).fixed.at(of_stage));
+    }
+    return most;
+}
+
+Bytes Estimator::memory(const plan::Plan& plan, Bytes enough) {
+    if (const Bytes fixed = fixed_memory(plan); fixed > enough) return fixed;
     const Chunks chunks(plan, blocks_, pieces_.of_passes(plan));
     const StepPieces& step = pieces_.of_step(plan);
     Bytes most;

@@ -39,10 +39,11 @@ public:
     /// Passes by the pipeline recurrence (of few passes, extrapolated), then on each stage what gradients, optimizer
     /// and parameters still take: the stage that takes longest from its first pass on sets the period.
     Estimate estimate(const plan::Plan& plan);
-    /// Memory alone.
-    Bytes memory(const plan::Plan& plan);
+    /// Memory alone; where what lives through the passes is above `enough` already, that.
+    Bytes memory(const plan::Plan& plan, Bytes enough = Bytes{1e300});
 
 private:
+    Bytes fixed_memory(const plan::Plan& plan);
     const std::vector<Seconds>& messages(const plan::Mesh& mesh, Bytes bytes);
 
     const Subject& subject_;

@@ -168,10 +168,8 @@ std::vector<StageProbe> probe(const Subject& subject, const experiment::Experime
     if (plan.accumulation <= observed_pass + 1) throw LogicError("a probe without a pass in the middle");
     const machine::Placement placement = placed_like(subject.placement, plan.mesh.ranks());
     const step::StepGraph graph = drive::build_unchecked(small, plan, placement);
-    constexpr int steps = 2;
-    auto records = sim::predict(graph, subject.costs, steps,
-                                {.device = subject.machine.device.name, .host_per_op = subject.costs.host_per_op()});
-    std::erase_if(records, [](const step::StepRecord& record) { return record.step != steps - 1; });
+    const auto records = sim::predict(
+        graph, subject.costs, 1, {.device = subject.machine.device.name, .host_per_op = subject.costs.host_per_op()});
     const OwnTimes own = own_times(graph, records);
     const auto memory = measure(graph, measured);
     std::vector<StageProbe> stages(static_cast<std::size_t>(plan.mesh.pp));

@@ -36,7 +36,7 @@ struct StageProbe {
 
 enum class Measured { fixed_memory, all_memory };
 
-/// Builds the plan's graph, simulates two steps and measures its memory. One entry for each stage. The plan needs three
+/// Builds the plan's graph, simulates a step and measures its memory. One entry for each stage. The plan needs three
 /// passes or more.
 std::vector<StageProbe> probe(const Subject& subject, const experiment::Experiment& small, const plan::Plan& plan,
                               Measured measured);

@@ -51,8 +51,9 @@ std::vector<std::size_t> by_floor(const std::vector<Screened>& screened) {
 }
 
 void estimate(const plan::Plan& plan, Estimator& estimator, Bytes limit, Screened& screened) {
-    screened.memory = estimator.memory(plan);
-    if (screened.memory > (1 + memory_margin) * limit) {
+    const Bytes enough = (1 + memory_margin) * limit;
+    screened.memory = estimator.memory(plan, enough);
+    if (screened.memory > enough) {
         screened.fate = Screened::Fate::above_memory;
         return;
     }
