@@ -4,7 +4,6 @@
 #include "cli/command.hpp"
 #include "cli/inputs.hpp"
 #include "cli/prepare.hpp"
-#include "machine/catalog.hpp"
 #include "machine/host_probe.hpp"
 #include "report/plan_tables.hpp"
 #include "step/liveness.hpp"
@@ -22,8 +21,13 @@ struct Target {
     machine::Placement place(int ranks) const {
         return machine ? machine->place(ranks) : machine::Placement{ranks, ranks};
     }
-    std::string device_name() const { return machine ? machine->device.name : host.cpu_model + " (all ranks)"; }
-    Bytes capacity() const { return machine ? machine->device.memory : Bytes{}; }
+    /// Of the device with the least memory that ranks are on.
+    std::string device_name(const machine::Placement& placement) const {
+        return machine ? machine->smallest_device(placement).name : host.cpu_model + " (all ranks)";
+    }
+    Bytes capacity(const machine::Placement& placement) const {
+        return machine ? machine->smallest_device(placement).memory : Bytes{};
+    }
     int nics_per_node() const {
         if (!machine || !machine->network) return 0;
         return machine->network->nics_per_node > 0 ? machine->network->nics_per_node : machine->node.nics();
@@ -33,10 +37,7 @@ struct Target {
 Target target_of(const config::DataPath& data, const experiment::Experiment& experiment) {
     if (experiment.machine.is_scalar() && experiment.machine.text() == "host")
         return {std::nullopt, machine::read_host_structure()};
-    config::Diagnostics diagnostics;
-    machine::Machine machine = machine::load_machine(data, experiment.machine, diagnostics);
-    diagnostics.throw_if_any();
-    return {std::move(machine), {}};
+    return {load_turned(data, experiment.machine, experiment.knobs), {}};
 }
 
 ExitCode show_plan(const Parsed& parsed) {
@@ -54,7 +55,8 @@ ExitCode show_plan(const Parsed& parsed) {
             const machine::Placement placement = target.place(ranks);
             const plan::Plan plan = experiment.plan_for(placement);
             const step::StepGraph graph = build_graph(experiment, plan, placement);
-            report::PlanView view{graph, step::measure_memory(graph), target.device_name(), target.capacity()};
+            report::PlanView view{graph, step::measure_memory(graph), target.device_name(placement),
+                                  target.capacity(placement)};
             view.nics_per_node = target.nics_per_node();
             if (view.capacity.value > 0)
                 view.largest_micro_batch =

@@ -1,5 +1,6 @@
 #include "cli/prepare.hpp"
 
+#include "machine/catalog.hpp"
 #include "step/builder.hpp"
 #include "step/check.hpp"
 
@@ -17,6 +18,13 @@ std::optional<step::Copy> input_copy(const experiment::Experiment& experiment, c
 }
 
 }  // namespace
+
+machine::Machine load_turned(const config::DataPath& data, const config::Node& node, const machine::Knobs& knobs) {
+    config::Diagnostics diagnostics;
+    machine::Machine machine = machine::load_machine(data, node, diagnostics);
+    diagnostics.throw_if_any();
+    return machine::apply_knobs(std::move(machine), knobs);
+}
 
 experiment::Experiment for_device(experiment::Experiment experiment, machine::DeviceKind kind) {
     if (kind == machine::DeviceKind::cpu) experiment.framework.memory_format = plan::MemoryFormat::packed;

@@ -10,6 +10,9 @@
 
 namespace lockstep::cli {
 
+/// The machine that `node` describes, as the knobs of an experiment turn it; not the host. Throws InputError.
+machine::Machine load_turned(const config::DataPath& data, const config::Node& node, const machine::Knobs& knobs);
+
 /// The experiment as a device of `kind` carries it out: CPU libraries want packed weights.
 experiment::Experiment for_device(experiment::Experiment experiment, machine::DeviceKind kind);
 

@@ -13,7 +13,7 @@
 #include "cost/cost_model.hpp"
 #include "drive/describe.hpp"
 #include "drive/predict.hpp"
-#include "machine/catalog.hpp"
+#include "machine/host_probe.hpp"
 #include "record/live_writer.hpp"
 #include "sim/sim_executor.hpp"
 
@@ -48,13 +48,12 @@ machine::Machine machine_for(const config::DataPath& data, const config::Node& n
         const auto structure = machine::read_host_structure();
         const int threads = threads_per_rank(structure, experiment.threads_per_rank, experiment.ranks);
         const int most = *std::max_element(ranks.begin(), ranks.end());
-        return machine::make_host_machine(structure, rates_for_prediction(structure, threads, most),
-                                          std::max(most, structure.cores / threads));
+        return machine::apply_knobs(
+            machine::make_host_machine(structure, rates_for_prediction(structure, threads, most),
+                                       std::max(most, structure.cores / threads)),
+            experiment.knobs);
     }
-    config::Diagnostics diagnostics;
-    auto machine = machine::load_machine(data, node, diagnostics);
-    diagnostics.throw_if_any();
-    return machine;
+    return load_turned(data, node, experiment.knobs);
 }
 
 analysis::RunFindings predict_point(const experiment::Experiment& written, const machine::Machine& machine, int ranks,
@@ -74,8 +73,9 @@ analysis::RunFindings predict_point(const experiment::Experiment& written, const
     run.warmup_steps = request.out ? experiment.warmup : std::min(experiment.warmup, steady_warmup);
     run.planned_steps = static_cast<int>(run.warmup_steps + counted);
     run.provenance = versions();
-    const std::string excess = drive::why_too_large(run.memory, run.memory_capacity, machine.device.name,
-                                                    memory_of(experiment, plan, placement));
+    const std::string excess =
+        drive::why_too_large(run.memory, run.memory_capacity, machine.smallest_device(placement).name,
+                             memory_of(experiment, plan, placement));
     if (!excess.empty()) run.warnings.push_back(excess);
     const auto records = drive::collect_steps(executor, run.planned_steps);
     auto findings = analysis::analyze_records(run, graph, records);

@@ -108,6 +108,30 @@ Node merged_input(const InputPipeline& input, const Node& written) {
     return merger.take();
 }
 
+Node merged_link_rates(const machine::Knobs& knobs, const Node& written) {
+    Merger merger(written, written.where());
+    const auto add = [&](std::string_view key, const std::optional<Bandwidth>& rate) {
+        if (rate) merger.text(key, exact_text(*rate));
+    };
+    add("nvlink", knobs.nvlink);
+    add("pcie", knobs.pcie);
+    add("socket", knobs.socket);
+    add("network", knobs.nic);
+    return merger.take();
+}
+
+Node merged_knobs(const machine::Knobs& knobs, const Node& written) {
+    Merger merger(written, written.where());
+    if (knobs.peer_to_peer) merger.flag("peer_to_peer", *knobs.peer_to_peer);
+    if (knobs.nics_per_node) merger.number("nics_per_node", *knobs.nics_per_node);
+    if (knobs.algorithm) merger.text("nccl_algo", std::string(machine::to_string(*knobs.algorithm)));
+    if (knobs.protocol) merger.text("nccl_proto", std::string(machine::to_string(*knobs.protocol)));
+    if (knobs.power_cap) merger.text("power_cap", fmt::format("{} W", knobs.power_cap->value));
+    if (const Node* const rates = written.find("link_rates"))
+        merger.node("link_rates", merged_link_rates(knobs, *rates));
+    return merger.take();
+}
+
 constexpr std::array<std::string_view, 4> derived_paths{"optimizer", "plan.bucket", "plan.first_bucket",
                                                         "plan.overlap"};
 
@@ -143,6 +167,7 @@ Node merged_point(const Experiment& point, const Node& document) {
     merger.text("optimizer", std::string(to_string(point.optimizer)));
     merger.node("plan", merged_plan(point, document));
     if (point.input) merger.node("input", merged_input(*point.input, *document.find("input")));
+    if (!point.knobs.names().empty()) merger.node("knobs", merged_knobs(point.knobs, *document.find("knobs")));
     merger.number("steps", point.steps);
     merger.number("warmup", point.warmup);
     merger.number("seed", point.seed);

@@ -111,6 +111,7 @@ Experiment PointReader::read(const Node& document, config::Diagnostics& diagnost
     experiment.plan = plan::read_plan(object.node("plan").value_or(Node{}), experiment.framework, diagnostics);
     experiment.optimizer = read_optimizer(object, default_optimizer(experiment.model));
     experiment.input = read_input(object);
+    if (const auto knobs = object.node("knobs")) experiment.knobs = machine::read_knobs(*knobs, diagnostics);
     experiment.steps = static_cast<int>(object.integer("steps", 1, max_steps));
     experiment.warmup = static_cast<int>(object.integer("warmup", 0, max_steps));
     experiment.seed = static_cast<std::uint64_t>(object.integer("seed", 0));
