@@ -95,17 +95,24 @@ Placing placing_of(const machine::Placement& placement, const std::vector<int>& 
 Wires find_wires(const machine::Machine& machine, const machine::Placement& placement, const std::vector<int>& ranks) {
     const auto [fullest, emptiest, nodes] = extremes_of(placement, ranks);
     Wires wires;
+    bool is_on_nvlink = false;
     wires.ranks = static_cast<int>(ranks.size());
     wires.nodes = nodes;
     wires.local_ranks = static_cast<int>(fullest.size());
     if (fullest.size() > 1) {
-        wires.channels = machine::find_rings(machine.node, fullest).total();
+        const machine::RingChannels rings = machine::find_rings(machine.node, fullest);
+        wires.channels = rings.total();
+        is_on_nvlink = rings.proximity == machine::Proximity::nvlink;
         wires.pair_seconds_per_byte = seconds_per_pair_byte(machine.node, fullest);
     }
     if (wires.nodes > 1) {
         wires.network = network_share(machine, placement, static_cast<int>(emptiest.size()));
         wires.network_latency = machine.network->latency;
     }
+    std::vector<int> used;
+    for (const int rank : ranks)
+        if (const int node = placement.node_of(rank); used.empty() || used.back() != node) used.push_back(node);
+    wires.offer = find_offer(machine, used, wires.local_ranks, is_on_nvlink);
     return wires;
 }
 

@@ -4,6 +4,7 @@
 #include <tuple>
 #include <vector>
 
+#include "cost/nccl_offer.hpp"
 #include "machine/machine.hpp"
 
 namespace lockstep::cost {
@@ -17,6 +18,7 @@ struct Wires {
     Bandwidth network;                 ///< of one node, for this communicator; 0 inside one node
     Seconds network_latency;           ///< one way
     double pair_seconds_per_byte = 0;  ///< time to move one byte from each local rank to each other one, over the links
+    NcclOffer offer = {};              ///< of its nodes together
 };
 
 /// Wires of the communicator made of `ranks` (world ranks, ascending).
