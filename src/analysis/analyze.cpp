@@ -202,6 +202,7 @@ RunFindings conclude(const record::RunDescription& run, const step::StepGraph& g
     RunFindings findings = describe(run);
     findings.counted_steps = static_cast<std::int64_t>(steps.size());
     findings.step_time = step_time(steps, run);
+    for (const CountedStep& step : steps) findings.step_times.push_back(step.time);
     if (findings.step_time.median.value <= 0)
         throw InputError(
             fmt::format("{}: the clock of the run does not advance; the record is not usable", run.experiment));

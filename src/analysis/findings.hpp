@@ -37,10 +37,13 @@ struct RunFindings {
     std::int64_t counted_steps = 0;
     std::int64_t global_batch = 1;
     StepTime step_time;
-    double throughput = 0;  ///< samples of the global batch per second, from the median
+    std::vector<Seconds> step_times;  ///< of the counted steps
+    int seeds = 1;                    ///< simulations that these are of (pool_seeds)
+    double throughput = 0;            ///< samples of the global batch per second, from the median
     std::string throughput_unit;
     std::optional<double> speedup, efficiency;
-    std::string spans;  ///< of which steps they were recorded: SpanCoverage::text, and how many the breakdown is of
+    std::string passes;  ///< how a step of many passes was told by shorter ones (extrapolate_passes); "": it was not
+    std::string spans;   ///< of which steps they were recorded: SpanCoverage::text, and how many the breakdown is of
     Breakdown breakdown;
     Breakdown breakdown_p95;      ///< 95th percentile over steps of each part (does not sum)
     double overlapped_share = 0;  ///< of communication time hidden behind compute

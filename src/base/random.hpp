@@ -32,4 +32,14 @@ inline float random_normal(std::uint64_t seed, std::uint64_t stream, std::uint64
     return std::sqrt(-2.0F * std::log(u1)) * std::cos(2.0F * std::numbers::pi_v<float> * u2);
 }
 
+/// Uniform in (0, 1), 52 bits, never 0 or 1, so that every quantile of it is finite: of a seed and any number of
+/// integers that say what is drawn (step, class of ranks, op ...), each of which may take any value.
+template <class... Integers>
+constexpr double random_open_uniform(std::uint64_t seed, Integers... which) {
+    std::uint64_t bits = seed;
+    std::uint64_t place = 0;
+    ((bits = random_bits(bits, place++, static_cast<std::uint64_t>(which))), ...);
+    return (static_cast<double>(random_bits(bits, place, 0) >> 12) + 0.5) * 0x1p-52;
+}
+
 }  // namespace lockstep

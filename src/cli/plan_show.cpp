@@ -1,11 +1,14 @@
 // lockstep plan show: prints the step graph of an experiment.
 #include <fmt/format.h>
 
+#include "analysis/extrapolate.hpp"
 #include "cli/command.hpp"
 #include "cli/inputs.hpp"
 #include "cli/prepare.hpp"
+#include "cost/cost_model.hpp"
 #include "machine/host_probe.hpp"
 #include "report/plan_tables.hpp"
+#include "step/check.hpp"
 #include "step/liveness.hpp"
 
 namespace lockstep::cli {
@@ -40,6 +43,20 @@ Target target_of(const config::DataPath& data, const experiment::Experiment& exp
     return {load_turned(data, experiment.machine, experiment.knobs), {}};
 }
 
+/// A step of many passes with what is the same in shorter ones: they are checked, and measured, in its place.
+report::PlanView view_of(const step::StepGraph& graph, const std::optional<drive::ShortenedGraphs>& shortened) {
+    if (!shortened) {
+        step::check(graph);
+        return {graph, step::measure_memory(graph), "", {}};
+    }
+    report::PlanView view{graph, step::measure_memory(shortened->more), "", {}};
+    const auto fewer = step::measure_memory(shortened->fewer);
+    for (std::size_t c = 0; c < fewer.size(); ++c)
+        view.memory[c].peak = analysis::extrapolate_passes(fewer[c].peak, view.memory[c].peak, shortened->passes);
+    view.memory_passes = shortened->passes;
+    return view;
+}
+
 ExitCode show_plan(const Parsed& parsed) {
     const LoadedInput input = load_input(parsed.words[0], parsed.globals);
     if (parsed.globals.print_config) {
@@ -54,10 +71,19 @@ ExitCode show_plan(const Parsed& parsed) {
         for (const int ranks : parsed.integers("ranks").value_or(std::vector{experiment.ranks.back()})) {
             const machine::Placement placement = target.place(ranks);
             const plan::Plan plan = experiment.plan_for(placement);
-            const step::StepGraph graph = build_graph(experiment, plan, placement);
-            report::PlanView view{graph, step::measure_memory(graph), target.device_name(placement),
-                                  target.capacity(placement)};
+            const auto shortened = drive::shorten(experiment, plan, placement);
+            const step::StepGraph graph = drive::build_unchecked(experiment, plan, placement);
+            report::PlanView view = view_of(graph, shortened);
+            view.device = target.device_name(placement);
+            view.capacity = target.capacity(placement);
             view.nics_per_node = target.nics_per_node();
+            std::optional<cost::CostModel> costs;
+            if (target.machine) {
+                costs.emplace(*target.machine, placement);
+                view.algorithm_of = [&](const step::RankClass& of, const step::Collective& collective) {
+                    return cost::to_string(costs->choice(graph, of.representative, collective));
+                };
+            }
             if (view.capacity.value > 0)
                 view.largest_micro_batch =
                     drive::largest_micro_batch(memory_of(experiment, plan, placement), view.capacity);

@@ -1,20 +1,19 @@
 #include "cli/prepare.hpp"
 
+#include "analysis/extrapolate.hpp"
 #include "machine/catalog.hpp"
-#include "step/builder.hpp"
-#include "step/check.hpp"
+#include "step/liveness.hpp"
 
 namespace lockstep::cli {
 
 namespace {
 
-std::optional<step::Copy> input_copy(const experiment::Experiment& experiment, const plan::Plan& plan) {
-    if (!experiment.input) return std::nullopt;
-    step::Copy copy;
-    copy.kind = step::Copy::Kind::input;
-    copy.least_time =
-        static_cast<double>(plan.micro_batch) * experiment.input->bytes_per_sample / experiment.input->rate;
-    return copy;
+/// The class that needs most.
+step::MemoryUse most_memory(const step::StepGraph& graph) {
+    step::MemoryUse most;
+    for (const step::MemoryPlan& memory : step::measure_memory(graph))
+        if (memory.peak.total > most.total) most = memory.peak;
+    return most;
 }
 
 }  // namespace
@@ -31,38 +30,18 @@ experiment::Experiment for_device(experiment::Experiment experiment, machine::De
     return experiment;
 }
 
-namespace {
-
-step::StepGraph build(const experiment::Experiment& experiment, const plan::Plan& plan,
-                      const machine::Placement& placement) {
-    return step::build_step({.model = experiment.model,
-                             .plan = plan,
-                             .framework = experiment.framework,
-                             .placement = placement,
-                             .precision = experiment.precision,
-                             .seed = experiment.seed,
-                             .input = input_copy(experiment, plan)});
-}
-
-}  // namespace
-
 drive::MemoryOfMicroBatch memory_of(const experiment::Experiment& experiment, const plan::Plan& plan,
                                     const machine::Placement& placement) {
     return [&experiment, plan, placement](std::int64_t micro_batch) {
         plan::Plan other = plan;
         other.micro_batch = micro_batch;
-        step::MemoryUse most;
-        for (const step::MemoryPlan& memory : step::measure_memory(build(experiment, other, placement)))
-            if (memory.peak.total > most.total) most = memory.peak;
-        return most;
+        const auto with = [&](int passes) {
+            return most_memory(drive::build_unchecked(experiment, plan::with_passes(other, passes), placement));
+        };
+        const auto passes = plan::shortened_passes(other);
+        if (!passes) return with(other.accumulation);
+        return analysis::extrapolate_passes(with(passes->fewer), with(passes->more), *passes);
     };
-}
-
-step::StepGraph build_graph(const experiment::Experiment& experiment, const plan::Plan& plan,
-                            const machine::Placement& placement) {
-    step::StepGraph graph = build(experiment, plan, placement);
-    step::check(graph);
-    return graph;
 }
 
 }  // namespace lockstep::cli

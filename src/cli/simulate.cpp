@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include "analysis/analyze.hpp"
+#include "analysis/extrapolate.hpp"
+#include "analysis/pool_seeds.hpp"
 #include "cli/command.hpp"
 #include "cli/host.hpp"
 #include "cli/inputs.hpp"
@@ -30,6 +32,8 @@ struct Request {
     std::vector<int> ranks;              ///< empty: the experiment's own
     std::optional<std::filesystem::path> out;
     std::optional<long> steps;
+    int seeds = 1;
+    sim::Fold fold = sim::Fold::alike;
 };
 
 Request read_request(const Parsed& parsed) {
@@ -39,6 +43,10 @@ Request read_request(const Parsed& parsed) {
     request.ranks = parsed.integers("ranks").value_or(std::vector<int>{});
     if (const auto out = parsed.value("out")) request.out = *out;
     request.steps = parsed.integer("steps", 1);
+    if (parsed.has("every-rank")) request.fold = sim::Fold::none;
+    request.seeds = static_cast<int>(parsed.integer("seeds", 1).value_or(1));
+    if (request.out && request.seeds > 1)
+        throw UsageError("--seeds makes several predictions of a point, and --out records one; leave one of them out");
     return request;
 }
 
@@ -56,15 +64,31 @@ machine::Machine machine_for(const config::DataPath& data, const config::Node& n
     return load_turned(data, node, experiment.knobs);
 }
 
-analysis::RunFindings predict_point(const experiment::Experiment& written, const machine::Machine& machine, int ranks,
-                                    const Request& request) {
-    const auto experiment = for_device(written, machine.device.kind);
-    const machine::Placement placement = machine.place(ranks);
-    const plan::Plan plan = experiment.plan_for(placement);
-    const step::StepGraph graph = build_graph(experiment, plan, placement);
+/// A point of the experiment on a machine.
+struct Point {
+    const experiment::Experiment& experiment;
+    const machine::Machine& machine;
+    machine::Placement placement;
+    plan::Plan plan;
+};
+
+void warn_if_too_large(const Point& at, const step::MemoryUse& memory, std::vector<std::string>& warnings) {
+    const std::string excess = drive::why_too_large(memory, at.machine.smallest_device(at.placement).memory,
+                                                    at.machine.smallest_device(at.placement).name,
+                                                    memory_of(at.experiment, at.plan, at.placement));
+    if (!excess.empty()) warnings.push_back(excess);
+}
+
+analysis::RunFindings predict(const Point& at, const step::StepGraph& graph, const Request& request) {
+    const experiment::Experiment& experiment = at.experiment;
+    const machine::Machine& machine = at.machine;
     const cost::CostModel durations(machine, graph.placement);
-    sim::SimExecutor executor(
-        durations, {.device = machine.device.name, .host_per_op = durations.host_per_op(), .seed = experiment.seed});
+    sim::SimExecutor executor(durations,
+                              {.device = machine.device.name,
+                               .host_per_op = durations.host_per_op(),
+                               .seed = experiment.seed,
+                               .variation = experiment.variation.within(at.placement.ranks, at.placement.nodes()),
+                               .fold = request.fold});
     executor.prepare(graph);
 
     record::RunDescription run = drive::describe_run(experiment, graph, machine, record::Origin::predicted, executor);
@@ -73,20 +97,40 @@ analysis::RunFindings predict_point(const experiment::Experiment& written, const
     run.warmup_steps = request.out ? experiment.warmup : std::min(experiment.warmup, steady_warmup);
     run.planned_steps = static_cast<int>(run.warmup_steps + counted);
     run.provenance = versions();
-    const std::string excess =
-        drive::why_too_large(run.memory, run.memory_capacity, machine.smallest_device(placement).name,
-                             memory_of(experiment, plan, placement));
-    if (!excess.empty()) run.warnings.push_back(excess);
+    if (request.out) warn_if_too_large(at, run.memory, run.warnings);
     const auto records = drive::collect_steps(executor, run.planned_steps);
     auto findings = analysis::analyze_records(run, graph, records);
     if (request.out) {
         const std::string name = fmt::format("{}{}{}-{}-{}r", experiment.name, experiment.label.empty() ? "" : "-",
-                                             experiment.label, machine.name, ranks);
+                                             experiment.label, machine.name, at.placement.ranks);
         std::string folder;
         for (const char c : name) folder += c == ' ' || c == '/' ? '_' : c;
         drive::write_prediction(*request.out / folder, run, graph, records);
         findings.run = (*request.out / folder).string();
     }
+    return findings;
+}
+
+/// What is recorded is simulated pass by pass; else a step of many passes is told by shorter ones, where its passes are
+/// alike.
+analysis::RunFindings predict_seed(const Point& at, const Request& request) {
+    const bool is_told_whole = request.out || at.experiment.variation.is_changing();
+    const auto shortened = is_told_whole ? std::nullopt : drive::shorten(at.experiment, at.plan, at.placement);
+    if (!shortened) return predict(at, build_graph(at.experiment, at.plan, at.placement), request);
+    return analysis::extrapolate_passes(predict(at, shortened->fewer, request), predict(at, shortened->more, request),
+                                        shortened->passes);
+}
+
+analysis::RunFindings predict_point(const experiment::Experiment& written, const machine::Machine& machine, int ranks,
+                                    const Request& request) {
+    auto experiment = for_device(written, machine.device.kind);
+    const machine::Placement placement = machine.place(ranks);
+    std::vector<analysis::RunFindings> seeds;
+    for (int i = 0; i < request.seeds; ++i, ++experiment.seed)
+        seeds.push_back(predict_seed({experiment, machine, placement, experiment.plan_for(placement)}, request));
+    analysis::RunFindings findings = analysis::pool_seeds(seeds);
+    const Point at{experiment, machine, placement, experiment.plan_for(placement)};
+    if (!request.out) warn_if_too_large(at, findings.memory, findings.warnings);
     return findings;
 }
 
@@ -103,6 +147,7 @@ ExitCode simulate(const Parsed& parsed) {
         const auto ranks = request.ranks.empty() ? experiment.ranks : request.ranks;
         for (const auto& node : machines) {
             const machine::Machine machine = machine_for(input.data, node, experiment, ranks);
+            sim::speed_profiles(experiment.variation, machine.place(*std::ranges::max_element(ranks)));  // or throws
             std::vector<analysis::RunFindings> points;
             for (const int n : ranks) points.push_back(predict_point(experiment, machine, n, request));
             const std::vector<std::string> ids(points.size(), experiment.series_text());
@@ -122,6 +167,8 @@ Command simulate_command() {
              .options = {{"machine", "NAME,...", "machines instead of the experiment's own"},
                          {"ranks", "N,...", "rank counts instead of the experiment's own"},
                          {"steps", "N", "counted steps"},
+                         {"every-rank", "", "simulate each rank, not one of each kind (the same times, slower)"},
+                         {"seeds", "N", "predictions with seeds from the experiment's on (variation.jitter)"},
                          {"out", "DIR", "record each prediction in a folder below DIR"}},
              .least_words = 1,
              .most_words = 1},

@@ -8,7 +8,6 @@
 
 #include "base/error.hpp"
 #include "cost/nccl_constants.hpp"
-#include "machine/route.hpp"
 
 namespace lockstep::cost {
 
@@ -81,7 +80,7 @@ public:
 
 private:
     CollectiveChoice choice(Seconds latency, Seconds transfer) const {
-        return {algorithm_, protocol_, {latency, transfer}};
+        return {algorithm_, protocol_, {latency, transfer, {}}};
     }
 
     double tree_levels() const {
@@ -166,7 +165,8 @@ Seconds all_to_all_transfer(const Wires& w, Bytes buffer, double channel_share, 
 
 CommunicationTime all_to_all_time(const machine::Calibration& c, const Wires& w, Bytes buffer) {
     return {c.collective_base + (w.nodes > 1 ? network_hop(c, w) : c.per_hop),
-            all_to_all_transfer(w, buffer, std::min(c.link, 1.0), c.network)};
+            all_to_all_transfer(w, buffer, std::min(c.link, 1.0), c.network),
+            wire_bytes(CollectiveKind::all_to_all, w.ranks, buffer)};
 }
 
 Seconds total(const CommunicationTime& t) { return t.latency + t.transfer; }
@@ -204,7 +204,12 @@ CollectiveChoice choose_collective(const machine::Calibration& calibration, cons
             if (!best || total(one.time) < total(best->time)) best = one;
         }
     best->time.transfer = std::max(best->time.transfer, wire_bound(wires, kind, buffer));
+    best->time.wire = wire_bytes(kind, wires.ranks, buffer);
     return *best;
+}
+
+std::string to_string(const CollectiveChoice& choice) {
+    return std::string(machine::to_string(choice.algorithm)) + " " + std::string(machine::to_string(choice.protocol));
 }
 
 CommunicationTime collective_time(const machine::Calibration& calibration, const Wires& wires, CollectiveKind kind,
@@ -212,18 +217,30 @@ CommunicationTime collective_time(const machine::Calibration& calibration, const
     return choose_collective(calibration, wires, kind, buffer).time;
 }
 
+Bytes wire_bytes(CollectiveKind kind, int ranks, Bytes buffer) {
+    if (ranks < 2) return {};
+    if (kind == CollectiveKind::all_to_all) return buffer * (real(ranks - 1) / real(ranks));
+    return ring_shape(kind, ranks).factor * buffer;
+}
+
+Bandwidth full_rate(const machine::Calibration& calibration, const Wires& w, CollectiveKind kind) {
+    const CommunicationTime large = choose_collective(calibration, w, kind, Bytes{1e12}).time;
+    return large.wire / large.transfer;
+}
+
+CommunicationTime message_time(const machine::Machine& machine, const machine::Placement& placement,
+                               const MessageWire& wire, int from, Bytes bytes) {
+    const machine::Calibration& c = machine.calibration_of(placement.node_of(from));
+    if (!wire.is_between_nodes)
+        return {c.collective_base + c.per_hop, bytes / (wire.rate * std::min(c.link, 1.0)), bytes};
+    return {c.collective_base + c.network_per_hop + machine.network->latency, bytes / (wire.rate * c.network), bytes};
+}
+
 CommunicationTime message_time(const machine::Machine& machine, const machine::Placement& placement, int from, int to,
                                Bytes bytes) {
     if (from == to) return {};
-    const machine::Calibration& c = machine.calibration;
-    if (placement.node_of(from) == placement.node_of(to)) {
-        const machine::Topology& node = machine.node;
-        const auto route =
-            machine::find_route(node, node.gpu(placement.local_of(from)), node.gpu(placement.local_of(to)));
-        return {c.collective_base + c.per_hop, bytes / (route.bandwidth * std::min(c.link, 1.0))};
-    }
-    const Bandwidth share = cost::network_share(machine, placement, 1);
-    return {c.collective_base + c.network_per_hop + machine.network->latency, bytes / (share * c.network)};
+    const Fabric fabric(machine, placement);
+    return message_time(machine, placement, find_message_wire(fabric, machine, placement, from, to), from, bytes);
 }
 
 }  // namespace lockstep::cost

@@ -1,6 +1,8 @@
 // How long a collective or a message takes alone on its wires, as NCCL's algorithms move the bytes.
 #pragma once
 
+#include <string>
+
 #include "cost/wires.hpp"
 #include "step/durations.hpp"
 
@@ -16,6 +18,9 @@ struct CollectiveChoice {
     machine::CollectiveProtocol protocol = machine::CollectiveProtocol::simple;
     step::CommunicationTime time;
 };
+
+/// "ring ll128"
+std::string to_string(const CollectiveChoice& choice);
 
 /// The fastest of the algorithms and protocols that `wires` offer, or what is forced of them. With n ranks on k nodes,
 /// m on one, S = buffer_bytes, channels C and network N (see Wires), link calibration l, network efficiency e, base b,
@@ -45,7 +50,16 @@ step::CommunicationTime collective_time(const machine::Calibration& calibration,
 /// (m-1)/m S/C (m local ranks of n) and (k-1)/k S/N; broadcast S/C, S/N; all_to_all as above with l = e = 1.
 Seconds wire_bound(const Wires& wires, step::CollectiveKind kind, Bytes buffer);
 
-/// One message between two ranks: b + h + S / (route l) inside a node, b + H + S / (network share e) between nodes.
+/// Bytes that each rank sends in a collective, as busbw counts them: 2(n-1)/n S of an all_reduce, S of a broadcast,
+/// (n-1)/n S of the others.
+Bytes wire_bytes(step::CollectiveKind kind, int ranks, Bytes buffer);
+/// The rate of these at which a large collective runs alone.
+Bandwidth full_rate(const machine::Calibration& calibration, const Wires& wires, step::CollectiveKind kind);
+
+/// One message of rank `from`: b + h + S / (route l) inside a node, b + H + S / (network rate e) between nodes.
+step::CommunicationTime message_time(const machine::Machine& machine, const machine::Placement& placement,
+                                     const MessageWire& wire, int from, Bytes bytes);
+/// The same, of a pair of ranks.
 step::CommunicationTime message_time(const machine::Machine& machine, const machine::Placement& placement, int from,
                                      int to, Bytes bytes);
 

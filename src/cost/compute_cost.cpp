@@ -12,44 +12,42 @@ namespace lockstep::cost {
 namespace {
 
 struct Roofline {
-    const machine::Machine& machine;
+    const machine::Device& device;
+    const machine::Calibration& calibration;
     const step::StepGraph& graph;
     const step::Op& op;
 
-    const machine::Calibration& calibration() const { return machine.calibration; }
-
     Seconds memory_time(Bytes bytes) const {
-        const Bandwidth reached = machine.device.memory_bandwidth * calibration().memory;
+        const Bandwidth reached = device.memory_bandwidth * calibration.memory;
         if (!(reached.value > 0))
-            throw InputError(fmt::format("{} has no memory bandwidth; give memory_bandwidth in its device file",
-                                         machine.device.name));
+            throw InputError(
+                fmt::format("{} has no memory bandwidth; give memory_bandwidth in its device file", device.name));
         return bytes / reached;
     }
 
     /// Time of matrix units at `efficiency`, with the ramp.
     Seconds matrix_time(double efficiency) const {
-        const Flops half_work{calibration().gemm_half_work_gflop * 1e9};
-        return (op.flops + half_work) / (peak_rate(machine.device, op.math) * efficiency);
+        const Flops half_work{calibration.gemm_half_work_gflop * 1e9};
+        return (op.flops + half_work) / (peak_rate(device, op.math) * efficiency);
     }
 
     Seconds product(double efficiency) const { return std::max(matrix_time(efficiency), memory_time(op.bytes)); }
 
-    Seconds operator()(const step::Gemm&) const { return product(calibration().gemm); }
-    Seconds operator()(const step::Convolution&) const { return product(calibration().convolution); }
+    Seconds operator()(const step::Gemm&) const { return product(calibration.gemm); }
+    Seconds operator()(const step::Convolution&) const { return product(calibration.convolution); }
     Seconds operator()(const step::Attention& a) const {
-        if (a.algorithm == plan::AttentionAlgorithm::flash) return product(calibration().attention);
+        if (a.algorithm == plan::AttentionAlgorithm::flash) return product(calibration.attention);
         // Kernels one after the other; the scores are written and read by the products and by the softmax between them
         // (4 passes forward; 6 backward, where their gradient is made too).
         const double scores = static_cast<double>(a.batch * a.heads) * static_cast<double>(a.seq * a.seq);
         const double passes = a.pass == step::Pass::forward ? 4 : 6;
         const Bytes traffic = scores * passes * size_of(graph.tensor(op.in.at(0)).dtype);
-        return matrix_time(calibration().gemm) + memory_time(op.bytes + traffic) + 3 * calibration().kernel_overhead;
+        return matrix_time(calibration.gemm) + memory_time(op.bytes + traffic) + 3 * calibration.kernel_overhead;
     }
     /// Everything else works in fp32 registers, whatever the storage.
     template <class Other>
     Seconds operator()(const Other&) const {
-        const Seconds arithmetic =
-            op.flops.value > 0 ? op.flops / peak_rate(machine.device, MathType::fp32) : Seconds{0};
+        const Seconds arithmetic = op.flops.value > 0 ? op.flops / peak_rate(device, MathType::fp32) : Seconds{0};
         return std::max(arithmetic, memory_time(op.bytes));
     }
 };
@@ -59,7 +57,7 @@ Seconds copy_time(const Roofline& roofline, const step::Copy& copy) {
     if (copy.kind == Kind::bucket_in || copy.kind == Kind::bucket_out) return roofline.memory_time(roofline.op.bytes);
     Bytes payload;
     for (const step::Write& write : roofline.op.out) payload += roofline.graph.tensor(write.tensor).bytes();
-    const machine::Device& device = roofline.machine.device;
+    const machine::Device& device = roofline.device;
     Seconds moved;
     if (device.kind == machine::DeviceKind::cpu) {
         moved = roofline.memory_time(2 * payload);
@@ -74,12 +72,13 @@ Seconds copy_time(const Roofline& roofline, const step::Copy& copy) {
 
 }  // namespace
 
-Seconds compute_time(const machine::Machine& machine, const step::StepGraph& graph, const step::Op& op) {
-    const Roofline roofline{machine, graph, op};
+Seconds compute_time(const machine::Device& device, const machine::Calibration& calibration,
+                     const step::StepGraph& graph, const step::Op& op) {
+    const Roofline roofline{device, calibration, graph, op};
     if (const auto* compute = std::get_if<step::Compute>(&op.kind))
-        return std::visit(roofline, *compute) + machine.calibration.kernel_overhead;
+        return std::visit(roofline, *compute) + calibration.kernel_overhead;
     if (const auto* copy = std::get_if<step::Copy>(&op.kind))
-        return copy_time(roofline, *copy) + machine.calibration.kernel_overhead;
+        return copy_time(roofline, *copy) + calibration.kernel_overhead;
     if (std::holds_alternative<step::HostSync>(op.kind) || std::holds_alternative<step::StreamWait>(op.kind))
         return Seconds{0};
     throw LogicError("the compute time of a communication op was asked for: " + op.name);

@@ -17,6 +17,7 @@ namespace lockstep::cost {
 /// (F + h) / (P e) is F over a rate that ramps as F / (F + h): half of e at F = h. Roofline: Williams, Waterman and
 /// Patterson 2009. h is given for the gemm and applied to all three, whose kernels fill the device alike.
 /// Throws InputError when the device has no units for the op's math type, or lacks a rate the op needs.
-Seconds compute_time(const machine::Machine& machine, const step::StepGraph& graph, const step::Op& op);
+Seconds compute_time(const machine::Device& device, const machine::Calibration& calibration,
+                     const step::StepGraph& graph, const step::Op& op);
 
 }  // namespace lockstep::cost

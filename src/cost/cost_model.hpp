@@ -2,27 +2,37 @@
 #pragma once
 
 #include <array>
+#include <deque>
 #include <map>
 #include <mutex>
 #include <tuple>
 #include <vector>
 
+#include "cost/collective_cost.hpp"
+#include "cost/fabric.hpp"
 #include "cost/wires.hpp"
 #include "machine/machine.hpp"
 #include "step/durations.hpp"
 
 namespace lockstep::cost {
 
-/// Compute by cost/compute_cost.hpp, communication by cost/collective_cost.hpp. May be asked from several threads.
+/// Compute by cost/compute_cost.hpp, communication by cost/collective_cost.hpp, shared links by cost/fabric.hpp. May be
+/// asked from several threads.
 class CostModel final : public step::Durations {
 public:
-    /// Keeps its own copy of the machine.
+    /// Keeps its own copy of the machine. Throws InputError when the world needs a network that the machine hasn't.
     CostModel(machine::Machine machine, machine::Placement placement);
 
     Seconds compute(const step::StepGraph& graph, int rank, const step::OpInstance& op) const override;
     step::CommunicationTime communication(const step::StepGraph& graph, int rank,
                                           const step::OpInstance& op) const override;
     double compute_slowdown() const override { return machine_.calibration.compute_slowdown; }
+    /// How a collective of `rank` is carried out.
+    CollectiveChoice choice(const step::StepGraph& graph, int rank, const step::Collective& collective) const;
+    std::vector<Bandwidth> links() const override;
+    std::vector<step::LinkLoad> loads(const step::StepGraph& graph, int rank,
+                                      const step::OpInstance& op) const override;
+    std::vector<std::int64_t> likeness(const step::StepGraph& graph, int rank) const override;
 
     /// What a slow host adds to the issue of each op.
     Seconds host_per_op() const { return machine_.calibration.host_per_op; }
@@ -30,16 +40,27 @@ public:
 
 private:
     using Extents = std::array<int, 6>;
-    using WireKey = std::tuple<Extents, int, std::vector<plan::Axis>, std::vector<int>>;  ///< mesh, rank, axes, stages
+    /// mesh, axes, stages, lowest rank
+    using WireKey = std::tuple<Extents, std::vector<plan::Axis>, std::vector<int>, int>;
 
-    Wires wires(const step::StepGraph& graph, const step::Communicator& communicator, int rank) const;
+    CollectiveChoice choice_locked(const step::StepGraph& graph, int rank, const step::Collective& collective) const;
+    int wires_number(const step::StepGraph& graph, const step::Communicator& communicator, int rank) const;
+    const Wires& wires(const step::StepGraph& graph, const step::Communicator& communicator, int rank) const;
+    MessageWire message_wire(int from, int to) const;
     step::CommunicationTime messages(const step::StepGraph& graph, int rank, const step::P2PGroup& group) const;
+    Loads message_loads(const step::StepGraph& graph, int rank, const step::P2PGroup& group) const;
+    Loads collective_loads(const step::StepGraph& graph, int rank, const step::Collective& collective) const;
+    const machine::Calibration& calibration_of(const Wires& wires) const;
 
     machine::Machine machine_;
     machine::Placement placement_;
     mutable std::mutex mutex_;
-    mutable std::map<Placing, Wires> wires_of_pattern_;
-    mutable std::map<WireKey, Wires> wires_;  ///< searching for rings takes long; each communicator is searched once
+    Fabric fabric_;
+    std::vector<Bandwidth> links_;
+    mutable std::deque<Wires> known_wires_;
+    mutable std::map<std::pair<Placing, double>, int>
+        number_of_placing_;  ///< with the network's rate where uplinks count
+    mutable std::map<WireKey, int> number_of_communicator_;
 };
 
 }  // namespace lockstep::cost

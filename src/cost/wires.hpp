@@ -2,14 +2,16 @@
 #pragma once
 
 #include <tuple>
+#include <utility>
 #include <vector>
 
+#include "cost/fabric.hpp"
 #include "cost/nccl_offer.hpp"
-#include "machine/machine.hpp"
 
 namespace lockstep::cost {
 
-/// Rates are of one direction.
+/// Rates are of one direction, of the communicator alone: what other transfers on the same links leave of them is for
+/// the simulator to say.
 struct Wires {
     int ranks = 1;
     int nodes = 1;
@@ -19,21 +21,30 @@ struct Wires {
     Seconds network_latency;           ///< one way
     double pair_seconds_per_byte = 0;  ///< time to move one byte from each local rank to each other one, over the links
     NcclOffer offer = {};              ///< of its nodes together
+    int slowest_node = 0;  ///< whose calibration counts: the first of the kind with the least channel rate reached
+    bool operator==(const Wires&) const = default;
 };
 
-/// Wires of the communicator made of `ranks` (world ranks, ascending).
-/// channels: machine::find_rings over the GPUs of the fullest node. network: a node has nics_per_node per_nic /
-/// oversubscription, of which this communicator gets local ranks / ranks per node (the sibling communicators of a mesh
-/// do the same at the same time), at most the PCIe rate of its GPUs.
+/// Wires of the communicator made of `ranks` (world ranks, ascending): those of the node that does worst.
+/// channels: machine::find_rings over its GPUs there. network: Fabric::network_rate.
 /// Throws InputError when the ranks need a network and the machine has none, or when the network has no NICs.
+Wires find_wires(const Fabric& fabric, const machine::Machine& machine, const machine::Placement& placement,
+                 const std::vector<int>& ranks);
 Wires find_wires(const machine::Machine& machine, const machine::Placement& placement, const std::vector<int>& ranks);
 
-/// The share of the network one rank has when all ranks of its node send. Throws as find_wires.
-Bandwidth network_share(const machine::Machine& machine, const machine::Placement& placement, int local_ranks);
+/// How ranks lie on their nodes: the kinds of node with the local indices there, each once; nodes and ranks.
+/// Without uplinks, ranks with equal placings have equal wires.
+using Placing = std::tuple<std::vector<std::pair<int, std::vector<int>>>, int, int>;
+Placing placing_of(const machine::Machine& machine, const machine::Placement& placement, const std::vector<int>& ranks);
 
-/// How ranks lie on their nodes: the local indices of the fullest node, the count on the emptiest, nodes and ranks.
-/// Ranks with equal placings have equal wires.
-using Placing = std::tuple<std::vector<int>, int, int, int>;
-Placing placing_of(const machine::Placement& placement, const std::vector<int>& ranks);
+/// What carries a message from one rank to another; of equal ones the times are equal.
+struct MessageWire {
+    bool is_between_nodes = false;
+    Bandwidth rate;  ///< one direction, alone, before any efficiency
+    int sender_kind = 0;
+    bool operator==(const MessageWire&) const = default;
+};
+MessageWire find_message_wire(const Fabric& fabric, const machine::Machine& machine,
+                              const machine::Placement& placement, int from, int to);
 
 }  // namespace lockstep::cost

@@ -15,6 +15,7 @@
 #include "machine/knobs.hpp"
 #include "machine/machine.hpp"
 #include "machine/placement.hpp"
+#include "machine/variation.hpp"
 #include "model/model.hpp"
 #include "plan/framework.hpp"
 #include "plan/plan.hpp"
@@ -40,7 +41,8 @@ struct Experiment {
     plan::PlanRequest plan;
     plan::Optimizer optimizer = plan::Optimizer::sgd_momentum;
     std::optional<InputPipeline> input;
-    machine::Knobs knobs;  ///< of predictions
+    machine::Knobs knobs;          ///< of predictions
+    machine::Variation variation;  ///< of ranks, in predictions
     int steps = 50;
     int warmup = 10;
     std::uint64_t seed = 1;

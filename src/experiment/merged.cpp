@@ -168,6 +168,7 @@ Node merged_point(const Experiment& point, const Node& document) {
     merger.node("plan", merged_plan(point, document));
     if (point.input) merger.node("input", merged_input(*point.input, *document.find("input")));
     if (!point.knobs.names().empty()) merger.node("knobs", merged_knobs(point.knobs, *document.find("knobs")));
+    merger.same("variation");
     merger.number("steps", point.steps);
     merger.number("warmup", point.warmup);
     merger.number("seed", point.seed);

@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "experiment/defaults.hpp"
 #include "experiment/keys.hpp"
+#include "experiment/variation_reader.hpp"
 
 namespace lockstep::experiment {
 
@@ -112,6 +113,8 @@ Experiment PointReader::read(const Node& document, config::Diagnostics& diagnost
     experiment.optimizer = read_optimizer(object, default_optimizer(experiment.model));
     experiment.input = read_input(object);
     if (const auto knobs = object.node("knobs")) experiment.knobs = machine::read_knobs(*knobs, diagnostics);
+    experiment.variation =
+        read_variation(object, experiment.ranks.empty() ? plan::max_ranks : std::ranges::max(experiment.ranks));
     experiment.steps = static_cast<int>(object.integer("steps", 1, max_steps));
     experiment.warmup = static_cast<int>(object.integer("warmup", 0, max_steps));
     experiment.seed = static_cast<std::uint64_t>(object.integer("seed", 0));

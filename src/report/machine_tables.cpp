@@ -91,8 +91,7 @@ std::string rings_lines(const Topology& node) {
 
 std::string leaves_text(const machine::Network& n) {
     if (n.nodes_per_leaf == 1) return "";
-    return fmt::format(", {} nodes on {}", n.nodes_per_leaf,
-                       n.has_rails ? "a leaf switch for each NIC (rails)" : "a leaf switch");
+    return fmt::format(", {} nodes a {}", n.nodes_per_leaf, n.has_rails ? "rail" : "leaf");
 }
 
 std::string network_lines(const Machine& m) {
@@ -106,16 +105,23 @@ std::string network_lines(const Machine& m) {
         "  network  ");
 }
 
-/// What a node of this kind has; of a kind after the first only what may differ from it.
+/// What a node of this kind has; of one that differs from the first kind by faults alone, what its rings become.
 std::string kind_lines(const Machine& m, int kind) {
     const int node = m.first_of_kind(kind);
     const Topology& topology = m.topology_of(node);
+    const bool is_new =
+        kind == 0 || m.device_of(node).name != m.device.name || topology.vertices.size() != m.node.vertices.size();
     std::string text;
     if (m.kinds() > 1) text += wrapped(fmt::format("{} of {}", nodes_text(m, kind), m.device_of(node).name), "\n");
-    text += fmt::format("\n{}\nLinks of a node\n{}", machine::format_smi_matrix(topology), links_table(topology));
+    if (is_new)
+        text += fmt::format("\n{}\nLinks of a node\n{}", machine::format_smi_matrix(topology), links_table(topology));
     text += rings_lines(topology);
-    if (kind == 0 || m.device_of(node).name != m.device.name) text += format_constants(m.calibration_of(node));
+    if (is_new) text += format_constants(m.calibration_of(node));
     return text;
+}
+
+bool is_faulty(const Machine& m, int kind) {
+    return std::ranges::any_of(m.faults, [&](const auto& fault) { return m.kind_of(fault.node) == kind; });
 }
 
 std::vector<std::string> fault_texts(const Machine& m) {
@@ -140,8 +146,8 @@ std::string format_machine(const Machine& m) {
     std::string text = fmt::format("{}: {}\n", m.name, m.title);
     for (int kind = 0; kind < m.kinds(); ++kind) {
         const int count = kind_count(m, kind);
-        text += fmt::format("  {} node{} of {} {}\n", count, count == 1 ? "" : "s", m.devices_per_node(),
-                            m.device_of_kind(kind).name);
+        text += fmt::format("  {} node{} of {} {}{}\n", count, count == 1 ? "" : "s", m.devices_per_node(),
+                            m.device_of_kind(kind).name, is_faulty(m, kind) ? ", not whole" : "");
     }
     text += network_lines(m) + wrapped_list("Slow or missing", fault_texts(m));
     for (int kind = 0; kind < m.kinds(); ++kind) text += kind_lines(m, kind);

@@ -98,6 +98,8 @@ config::Json run_json(const RunFindings& run, const SeriesFindings& series) {
                                                                     : "strong");
     json.set("speedup", number_or_null(run.speedup));
     json.set("efficiency", number_or_null(run.efficiency));
+    json.set("seeds", run.seeds);
+    json.set("passes", run.passes.empty() ? config::Json() : config::Json(run.passes));
     json.set("spans", run.spans);
     json.set("breakdown_s", breakdown_json(run.breakdown));
     json.set("breakdown_p95_s", breakdown_json(run.breakdown_p95));
@@ -188,10 +190,17 @@ std::string remarks(const SeriesFindings& series, Color color) {
         for (const auto& warning : run.warnings)
             warn(series.points.size() > 1 ? ranks_text(run) + ": " + warning : warning);
     for (const auto& warning : series.warnings) warn(warning);
+    const auto of_run = [&](const RunFindings& run) { return series.points.size() > 1 ? ranks_text(run) + ": " : ""; };
+    for (const RunFindings& run : series.points) {
+        if (run.seeds > 1)
+            text += wrapped(fmt::format("{}{} steps of {} seeds, 80 % of them from {} to {}", of_run(run),
+                                        run.counted_steps, run.seeds, config::format(run.step_time.interval80_low),
+                                        config::format(run.step_time.interval80_high)),
+                            "  ", 80);
+        if (!run.passes.empty()) text += wrapped(of_run(run) + run.passes, "  ", 80);
+    }
     for (const RunFindings& run : series.points)
-        if (is_worth_saying(run.spans))
-            text +=
-                wrapped((series.points.size() > 1 ? ranks_text(run) + ": " : "") + "spans of " + run.spans, "  ", 80);
+        if (is_worth_saying(run.spans)) text += wrapped(of_run(run) + "spans of " + run.spans, "  ", 80);
     if (series.points.front().peak) text += wrapped("MFU against " + series.points.front().peak_source, "  ", 80);
     return text;
 }

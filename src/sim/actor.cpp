@@ -26,6 +26,19 @@ Picoseconds Actor::waits_end(const TapeOp& t, std::int64_t k, Picoseconds least)
     return least;
 }
 
+const Wait* Actor::latest_wait(const TapeOp& t, std::int64_t k, Picoseconds least) const {
+    const Wait* latest = nullptr;
+    for (std::int32_t w = t.first_wait; w < t.first_wait + t.waits; ++w) {
+        const Wait& wait = tape->waits[static_cast<std::size_t>(w)];
+        if (k < wait.steps_back) continue;
+        const Picoseconds end = step(k - wait.steps_back).end[static_cast<std::size_t>(wait.op)];
+        if (end <= least) continue;
+        least = end;
+        latest = &wait;
+    }
+    return latest;
+}
+
 Actor make_actor(const Tape& tape, std::int64_t run_ahead) {
     Actor actor;
     actor.tape = &tape;

@@ -18,8 +18,9 @@ enum class StreamPhase : std::uint8_t { idle, pending, busy };
 struct StreamState {
     std::int64_t done = 0;  ///< ops done, over all steps
     StreamPhase phase = StreamPhase::idle;
-    ActivityId activity;  ///< of the kernel or copy under way
-    bool is_slowed_beside_communication = false;
+    Picoseconds ended;                    ///< the op done last
+    ActivityId activity;                  ///< of the kernel or copy under way
+    bool is_kernel = false;               ///< the activity runs at the kernels' speed
     std::int32_t unmatched_messages = 0;  ///< of the message op under way
 };
 
@@ -40,6 +41,7 @@ struct Actor {
     bool is_sync_issued = false;   ///< the host stands in a host sync whose time is already paid
     std::int64_t steps_enqueued = 0;
     std::int32_t active_communication = 0;
+    double speed = 1;  ///< of its kernels, beside no communication
     std::vector<StreamState> streams;
     std::array<StepInFlight, 3> steps;  ///< step k at k modulo 3
 
@@ -51,6 +53,8 @@ struct Actor {
     bool are_waits_over(const TapeOp& t, std::int64_t k) const;
     /// When the last of these was done; `least` when nothing is later.
     Picoseconds waits_end(const TapeOp& t, std::int64_t k, Picoseconds least) const;
+    /// The last of these if it ended later than `least`; none otherwise.
+    const Wait* latest_wait(const TapeOp& t, std::int64_t k, Picoseconds least) const;
 };
 
 Actor make_actor(const Tape& tape, std::int64_t run_ahead);

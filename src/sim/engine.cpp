@@ -10,35 +10,41 @@ namespace lockstep::sim {
 
 namespace {
 
-std::vector<Tape> make_tapes(const step::StepGraph& graph, const step::Durations& durations, Seconds host_per_op) {
-    std::vector<Tape> tapes;
-    for (const step::RankClass& rank_class : graph.classes)
-        tapes.push_back(make_tape(graph, rank_class, durations, host_per_op));
-    return tapes;
-}
-
-std::vector<const Tape*> tapes_of_groups(const Folding& folding, const std::vector<Tape>& tapes) {
+std::vector<const Tape*> tapes_of_groups(const FoldedWorld& world) {
     std::vector<const Tape*> result;
-    for (const RankGroup& group : folding.groups) result.push_back(&tapes[group.rank_class.index()]);
+    for (const RankGroup& group : world.folding.groups) result.push_back(&world.tape(group));
     return result;
 }
 
 }  // namespace
 
-Engine::Engine(const step::StepGraph& graph, Folding folding, const step::Durations& durations, Seconds host_per_op)
+Engine::Engine(const step::StepGraph& graph, FoldedWorld world, double compute_slowdown,
+               std::optional<DriftModel> jitter)
     : graph_(graph),
-      folding_(std::move(folding)),
-      slowed_speed_(1 - durations.compute_slowdown()),
-      tapes_(make_tapes(graph, durations, host_per_op)),
-      matching_(graph, folding_, tapes_of_groups(folding_, tapes_)) {
+      world_(std::move(world)),
+      slowed_speed_(1 - compute_slowdown),
+      matching_(graph, world_.traffic, world_.folding, tapes_of_groups(world_)),
+      jitter_(std::move(jitter)) {
     if (!(slowed_speed_ > 0 && slowed_speed_ <= 1))
-        throw InputError(fmt::format("compute_slowdown is {} (a share below 1 is wanted); check the calibration",
-                                     durations.compute_slowdown()));
+        throw InputError(
+            fmt::format("compute_slowdown is {} (a share below 1 is wanted); check the calibration", compute_slowdown));
     const std::int64_t run_ahead = graph.is_blocking_launch ? 1 : graph.run_ahead;
     if (run_ahead < 1)
         throw InputError(fmt::format("run_ahead is {} (the host must issue ops); use at least 1", run_ahead));
-    for (const Tape* tape : tapes_of_groups(folding_, tapes_)) actors_.push_back(make_actor(*tape, run_ahead));
+    for (const Tape* tape : tapes_of_groups(world_)) actors_.push_back(make_actor(*tape, run_ahead));
     communications_.resize(static_cast<std::size_t>(matching_.meetings()) + actors_.size() * graph.streams.size());
+    if (jitter_) {
+        drifts_.assign(actors_.size() * graph.streams.size(), Drifts(graph.communicators.size()));
+        for (const Actor& a : actors_) drifts_at_end_.emplace_back(a.steps.size() * a.tape->ops.size());
+    }
+    for (const Bandwidth capacity : world_.folding.links) transfers_.add_link(capacity);
+    for (std::size_t a = 0; a < actors_.size(); ++a) {
+        const SpeedProfile& speeds =
+            world_.likeness.kinds[static_cast<std::size_t>(world_.folding.groups[a].kind)].speeds;
+        for (std::size_t i = 0; i < speeds.size(); ++i)
+            queue_.push(speeds[i].from,
+                        {EventKind::speed_change, static_cast<std::int32_t>(a), static_cast<std::uint32_t>(i)});
+    }
 }
 
 void Engine::enqueue(std::int64_t k) {
@@ -64,7 +70,9 @@ void Engine::run(std::int64_t k) {
 void Engine::dispatch(const Event& event) {
     switch (event.kind) {
         case EventKind::begin: begin({event.id, static_cast<std::int32_t>(event.detail)}); return;
+        case EventKind::all_there: begin_communication(event.id); return;
         case EventKind::latency_over: begin_transfer(event.id); return;
+        case EventKind::speed_change: change_speed(event.id, event.detail); return;
         case EventKind::work_due: {
             const auto fired = work_.fire({event.id}, event.detail, now_);
             if (fired.outcome == Activities<Seconds>::Outcome::postponed) post_work(fired.due);
@@ -145,11 +153,11 @@ void Engine::begin(Lane lane) {
     s.phase = StreamPhase::busy;
     const Current now = current(lane);
     actor(lane).step(now.step).start[static_cast<std::size_t>(now.index)] = now_;
-    if (now.op->action == Action::collective) return join_meeting(lane, *now.op);
+    if (jitter_) follow_latest(lane, now);
+    if (now.op->action == Action::collective) return join_meeting(lane, now);
     if (now.op->action == Action::messages) return post_messages(lane, now);
-    s.is_slowed_beside_communication = now.op->action == Action::kernel;
-    const bool is_slowed = s.is_slowed_beside_communication && actor(lane).active_communication > 0;
-    const Due due = work_.start(now.op->work, is_slowed ? slowed_speed_ : 1.0, now_);
+    s.is_kernel = now.op->action == Action::kernel;
+    const Due due = work_.start(work_of(lane, now), s.is_kernel ? kernel_speed(actor(lane)) : 1.0, now_);
     s.activity = due.id;
     if (lane_of_work_.size() <= due.id.index()) lane_of_work_.resize(due.id.index() + 1);
     lane_of_work_[due.id.index()] = lane;
@@ -161,7 +169,9 @@ void Engine::complete(Lane lane) {
     StreamState& s = stream(lane);
     const Current done = current(lane);
     a.step(done.step).end[static_cast<std::size_t>(done.index)] = now_;
+    if (jitter_) drifts_at_end(lane, done) = drifts(lane);
     s.phase = StreamPhase::idle;
+    s.ended = now_;
     s.activity = {};
     ++s.done;
     finish_op(a, done.step, done.index);
@@ -181,6 +191,22 @@ void Engine::finish_op(Actor& a, std::int64_t step, std::int32_t index) {
     if (--left->second == 0) ranks_left_.erase(left);
 }
 
+double Engine::kernel_speed(const Actor& a) const {
+    return a.active_communication > 0 ? a.speed * slowed_speed_ : a.speed;
+}
+
+void Engine::adjust_kernels(const Actor& a) {
+    for (const StreamState& s : a.streams)
+        if (s.activity.is_valid() && s.is_kernel) post_work(work_.set_rate(s.activity, kernel_speed(a), now_));
+}
+
+void Engine::change_speed(std::int32_t index, std::size_t step) {
+    Actor& a = actors_[static_cast<std::size_t>(index)];
+    const auto kind = static_cast<std::size_t>(world_.folding.groups[static_cast<std::size_t>(index)].kind);
+    a.speed = world_.likeness.kinds[kind].speeds[step].speed;
+    adjust_kernels(a);
+}
+
 void Engine::post_work(const Due& due) {
     if (due.is_posted) queue_.push(due.time, {EventKind::work_due, due.id.value, due.version});
 }
@@ -189,8 +215,8 @@ std::vector<step::StepRecord> Engine::records(std::int64_t k) const {
     std::vector<step::StepRecord> result;
     for (std::size_t i = 0; i < actors_.size(); ++i) {
         result.push_back(make_record(actors_[i], k));
-        result.back().rank = folding_.groups[i].representative;
-        result.back().multiplicity = folding_.groups[i].multiplicity;
+        result.back().rank = world_.folding.groups[i].representative;
+        result.back().multiplicity = world_.folding.groups[i].multiplicity;
     }
     return result;
 }
@@ -210,9 +236,9 @@ void Engine::report_deadlock(std::int64_t k) const {
             const Current next = current({static_cast<std::int32_t>(a), static_cast<std::int32_t>(s)});
             if (next.step > k || ++named > 8) continue;
             const bool has_begun = actors_[a].streams[s].phase == StreamPhase::busy;
-            waiting +=
-                fmt::format("\n  rank {}, stream {}: {} {}", folding_.groups[a].representative, graph_.streams[s].name,
-                            next.op->op->name, has_begun ? "waits for its counterparts" : "can't begin");
+            waiting += fmt::format("\n  rank {}, stream {}: {} {}", world_.folding.groups[a].representative,
+                                   graph_.streams[s].name, next.op->op->name,
+                                   has_begun ? "waits for its counterparts" : "can't begin");
         }
     throw RuntimeError(
         fmt::format("step {} never ends (ops wait for each other); run `lockstep check`:{}", k, waiting));

@@ -28,7 +28,8 @@ std::optional<Lane> take_first(std::vector<Lane>& lanes) {
 
 }  // namespace
 
-Matching::Matching(const step::StepGraph& graph, const Folding& folding, const std::vector<const Tape*>& tape_of_actor)
+Matching::Matching(const step::StepGraph& graph, const Traffic& traffic, const Folding& folding,
+                   const std::vector<const Tape*>& tape_of_actor)
     : streams_(graph.streams.size()),
       communicators_(graph.communicators.size()),
       meeting_at_(tape_of_actor.size() * streams_ * communicators_, -1),
@@ -45,9 +46,8 @@ Matching::Matching(const step::StepGraph& graph, const Folding& folding, const s
             if (const auto* c = std::get_if<step::Collective>(&t.op->kind)) {
                 std::int32_t& meeting = meeting_at_[place({actor, t.stream}, c->communicator)];
                 if (meeting >= 0) continue;
-                const step::Communicator& communicator = graph.communicators[c->communicator.index()];
-                const MeetingKey key{c->communicator.value, t.stream,
-                                     folding.groups_of(graph.mesh, rank, communicator)};
+                const auto& instance = traffic.instances[static_cast<std::size_t>(traffic.instance(t.shape, rank))];
+                const MeetingKey key{c->communicator.value, t.stream, folding.groups_of(instance.ranks)};
                 meeting = number_of(meetings, key);
                 meetings_.resize(meetings.size());
                 meetings_[static_cast<std::size_t>(meeting)].expected =

@@ -41,7 +41,8 @@ struct MessageSlots {
 /// streams run in order, a meeting is over before any of its members arrives at the next one: one object serves all.
 class Matching {
 public:
-    Matching(const step::StepGraph& graph, const Folding& folding, const std::vector<const Tape*>& tape_of_actor);
+    Matching(const step::StepGraph& graph, const Traffic& traffic, const Folding& folding,
+             const std::vector<const Tape*>& tape_of_actor);
 
     std::int32_t meetings() const { return static_cast<std::int32_t>(meetings_.size()); }
     /// The meeting that a collective of `lane` joins.

@@ -21,7 +21,11 @@ SimExecutor::~SimExecutor() = default;
 void SimExecutor::prepare(const step::StepGraph& graph) {
     if (engine_) throw LogicError("a simulator was prepared twice");
     graph_ = &graph;
-    engine_ = std::make_unique<Engine>(graph, fold_by_stage(graph), durations_, options_.host_per_op);
+    engine_ = std::make_unique<Engine>(
+        graph, fold_world(graph, durations_, options_.host_per_op, options_.variation, options_.fold),
+        durations_.compute_slowdown(),
+        options_.variation.jitter ? std::optional(DriftModel(*options_.variation.jitter, options_.seed))
+                                  : std::nullopt);
 }
 
 void SimExecutor::enqueue(std::int64_t step) {
@@ -41,7 +45,11 @@ std::vector<step::StepRecord> SimExecutor::collect() {
 }
 
 step::ExecutorInfo SimExecutor::info() const {
-    return {"sim", options_.device + " (simulated)", fmt::format("discrete events, seed {}", options_.seed)};
+    std::string how = fmt::format("discrete events, seed {}", options_.seed);
+    if (engine_)
+        how += fmt::format(", {} of {} ranks for all, {} shared links", engine_->groups(), graph_->mesh.ranks(),
+                           engine_->shared_links());
+    return {"sim", options_.device + " (simulated)", how};
 }
 
 /// The rank class that needs most.

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "machine/variation.hpp"
+#include "sim/folding.hpp"
 #include "step/durations.hpp"
 #include "step/executor.hpp"
 
@@ -16,7 +18,9 @@ class Engine;
 struct SimOptions {
     std::string device;      ///< for the record: "a100-sxm4-40gb"
     Seconds host_per_op{0};  ///< added to the host time of each op (machine::Calibration)
-    std::uint64_t seed = 1;  ///< of the experiment; recorded, nothing in this simulator is random yet
+    std::uint64_t seed = 1;  ///< of the experiment: jitter is drawn from it
+    machine::Variation variation;
+    Fold fold = Fold::alike;
 };
 
 /// Gives one record per simulated rank, with the ranks it stands for. Reads no clock; equal input gives equal records.

@@ -26,7 +26,7 @@ Seconds checked(Seconds time, const step::Op& op) {
     return time;
 }
 
-TapeOp make_op(const step::StepGraph& graph, const step::RankClass& rank_class, const step::Durations& durations,
+TapeOp make_op(const step::StepGraph& graph, int rank, const Shapes& shapes, const step::Durations& durations,
                const step::OpInstance& instance) {
     const step::Op& op = *instance.op;
     TapeOp t;
@@ -36,11 +36,14 @@ TapeOp make_op(const step::StepGraph& graph, const step::RankClass& rank_class, 
     t.stream = op.stream.value;
     t.action = action_of(graph, op);
     if (step::is_communication(op)) {
-        t.communication = durations.communication(graph, rank_class.representative, instance);
+        t.shape = shapes.of_op[static_cast<std::size_t>(instance.number)];
+        t.communication = durations.communication(graph, rank, instance);
+        // A buffer of no bytes that takes time all the same moves as one byte.
+        if (!(t.communication.wire.value > 0)) t.communication.wire = std::max(op.bytes, Bytes{1});
         checked(t.communication.latency, op);
         checked(t.communication.transfer, op);
     } else if (t.action != Action::host_sync) {
-        t.work = checked(durations.compute(graph, rank_class.representative, instance), op);
+        t.work = checked(durations.compute(graph, rank, instance), op);
     }
     return t;
 }
@@ -63,14 +66,14 @@ void add_waits(Tape& tape, TapeOp& t, const std::vector<std::int64_t>& sequences
 
 }  // namespace
 
-Tape make_tape(const step::StepGraph& graph, const step::RankClass& rank_class, const step::Durations& durations,
-               Seconds host_per_op) {
+Tape make_tape(const step::StepGraph& graph, const step::RankClass& rank_class, int rank, const Shapes& shapes,
+               const step::Durations& durations, Seconds host_per_op) {
     Tape tape;
     tape.of_stream.resize(graph.streams.size());
     step::DependencyTracker tracker(graph);
     std::int64_t sequence = 0;
     step::for_each_op(graph, rank_class.program, [&](const step::OpInstance& instance) {
-        TapeOp t = make_op(graph, rank_class, durations, instance);
+        TapeOp t = make_op(graph, rank, shapes, durations, instance);
         t.host_time = to_picoseconds(checked(instance.op->host_time + host_per_op, *instance.op));
         auto& stream = tape.of_stream[instance.op->stream.index()];
         if (t.action != Action::host_sync) {

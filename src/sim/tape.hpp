@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/time.hpp"
+#include "sim/shapes.hpp"
 #include "step/durations.hpp"
 #include "step/graph.hpp"
 
@@ -29,7 +30,8 @@ struct TapeOp {
     std::int32_t first_wait = 0;
     std::int32_t waits = 0;
     Picoseconds host_time;
-    Seconds work;  ///< of kernels and copies
+    Seconds work;             ///< of kernels and copies
+    std::int32_t shape = -1;  ///< of communications
     step::CommunicationTime communication;
 };
 
@@ -39,12 +41,12 @@ struct Tape {
     std::vector<std::vector<std::int32_t>> of_stream;  ///< ops of each stream, without host syncs
 };
 
-/// The tape of a class. Every step after the first has the same waits relative to its own begin, and the first has
-/// those within itself, since each tensor is touched in the same order each step; so the tracker runs over two steps
-/// and the tape serves all. Of several ops of one stream only the last is waited for: streams run in order. Host syncs
-/// are not waited for: what is issued after one comes after it. Throws InputError for durations that are negative or
-/// not finite, naming the op.
-Tape make_tape(const step::StepGraph& graph, const step::RankClass& rank_class, const step::Durations& durations,
-               Seconds host_per_op);
+/// The tape of a class, with the durations of `rank`, one of it. Every step after the first has the same waits relative
+/// to its own begin, and the first has those within itself, since each tensor is touched in the same order each step;
+/// so the tracker runs over two steps and the tape serves all. Of several ops of one stream only the last is waited
+/// for: streams run in order. Host syncs are not waited for: what is issued after one comes after it. Throws InputError
+/// for durations that are negative or not finite, naming the op.
+Tape make_tape(const step::StepGraph& graph, const step::RankClass& rank_class, int rank, const Shapes& shapes,
+               const step::Durations& durations, Seconds host_per_op);
 
 }  // namespace lockstep::sim

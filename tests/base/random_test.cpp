@@ -89,5 +89,22 @@ TEST(Random, neighbours_in_index_stream_and_seed_are_uncorrelated) {
     EXPECT_NEAR(seeds / pairs, 32, 0.2) << "seed " << seed;
 }
 
+TEST(Random, open_uniform_has_the_moments_of_a_uniform_and_tells_its_integers_apart) {
+    // Five standard errors as above.
+    RecordProperty("seed", static_cast<int>(seed));
+    const Moments uniform = moments([](std::uint64_t i) {
+        const double value = random_open_uniform(seed, i % 1000, 7, i / 1000);
+        EXPECT_TRUE(value > 0 && value < 1) << "seed " << seed << " index " << i;
+        return value;
+    });
+    EXPECT_NEAR(uniform.mean, 0.5, 5 * 2.9e-4);
+    EXPECT_NEAR(uniform.variance, 1.0 / 12, 5 * 7.5e-5);
+    EXPECT_EQ(random_open_uniform(1, 2, 3), random_open_uniform(1, 2, 3));
+    const std::set<double> different{random_open_uniform(1, 2, 3), random_open_uniform(1, 3, 2),
+                                     random_open_uniform(2, 2, 3), random_open_uniform(1, 2),
+                                     random_open_uniform(1, 2, 3, 0)};
+    EXPECT_EQ(different.size(), 5U);
+}
+
 }  // namespace
 }  // namespace lockstep

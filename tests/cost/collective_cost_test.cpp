@@ -115,8 +115,8 @@ TEST(CollectiveCost, between_nodes_a_tree_is_taken_where_latency_counts) {
     EXPECT_DOUBLE_EQ(time.transfer.value, 2 * 1048576 / 184e9);
 }
 
-TEST(CollectiveCost, sibling_communicators_share_the_NICs) {
-    // One rank per node of 8: an eighth of 200 GB/s each.
+TEST(CollectiveCost, a_rank_has_the_NICs_nearest_to_it) {
+    // One rank per node of 8 GPUs and 8 NICs: one NIC of 25 GB/s.
     const machine::Machine m = a100_machine(2);
     const Wires w = find_wires(m, m.place(16), {3, 11});
     EXPECT_EQ(w.local_ranks, 1);

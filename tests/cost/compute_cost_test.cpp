@@ -27,7 +27,8 @@ TEST(ComputeCost, of_a_large_product_is_flops_over_the_reached_peak) {
     m.calibration.kernel_overhead = 4_us;
     // 4096^3: 137.4 GFlop at 312 TF x 0.8 = 550.6 us, over the memory time 100.7 MB / 1.32 TB/s = 76 us.
     const Flops flops{2.0 * 4096 * 4096 * 4096};
-    const auto time = compute_time(m, {}, product(MathType::bf16, flops, Bytes{3.0 * 4096 * 4096 * 2}));
+    const auto time =
+        compute_time(m.device, m.calibration, {}, product(MathType::bf16, flops, Bytes{3.0 * 4096 * 4096 * 2}));
     EXPECT_NEAR(time.value, 550.6e-6 + 4e-6, 0.1e-6);
 }
 
@@ -35,7 +36,7 @@ TEST(ComputeCost, reaches_half_the_efficiency_at_the_half_work_size) {
     machine::Machine m = a100_machine();
     m.calibration.gemm_half_work_gflop = 0.5;
     m.calibration.kernel_overhead = Seconds{0};
-    const auto time = compute_time(m, {}, product(MathType::fp32, Flops{0.5e9}, Bytes{1}));
+    const auto time = compute_time(m.device, m.calibration, {}, product(MathType::fp32, Flops{0.5e9}, Bytes{1}));
     EXPECT_DOUBLE_EQ(time.value, 2 * 0.5e9 / (19.5e12 * m.calibration.gemm));
 }
 
@@ -44,7 +45,7 @@ TEST(ComputeCost, of_a_thin_product_is_its_memory_traffic) {
     m.calibration.memory = 0.8;
     m.calibration.kernel_overhead = Seconds{0};
     // 1.244 GB over 1555 GB/s x 0.8 = 1 ms
-    const auto time = compute_time(m, {}, product(MathType::bf16, Flops{1e9}, Bytes{1.244e9}));
+    const auto time = compute_time(m.device, m.calibration, {}, product(MathType::bf16, Flops{1e9}, Bytes{1.244e9}));
     EXPECT_DOUBLE_EQ(time.value, 1e-3);
 }
 
@@ -53,14 +54,14 @@ TEST(ComputeCost, each_kind_has_its_efficiency) {
     m.calibration.gemm_half_work_gflop = 0;
     m.calibration.kernel_overhead = Seconds{0};
     step::Op op = product(MathType::fp16, Flops{312e9}, Bytes{1});
-    EXPECT_DOUBLE_EQ(compute_time(m, {}, op).value, 1e-3 / m.calibration.gemm);
+    EXPECT_DOUBLE_EQ(compute_time(m.device, m.calibration, {}, op).value, 1e-3 / m.calibration.gemm);
     op.kind = step::Compute{step::Convolution{}};
-    EXPECT_DOUBLE_EQ(compute_time(m, {}, op).value, 1e-3 / m.calibration.convolution);
+    EXPECT_DOUBLE_EQ(compute_time(m.device, m.calibration, {}, op).value, 1e-3 / m.calibration.convolution);
     op.kind = step::Compute{step::Attention{}};
-    EXPECT_DOUBLE_EQ(compute_time(m, {}, op).value, 1e-3 / m.calibration.attention);
+    EXPECT_DOUBLE_EQ(compute_time(m.device, m.calibration, {}, op).value, 1e-3 / m.calibration.attention);
     // Elementwise kernels use the fp32 units: 312 G / 19.5 T = 16 ms.
     op.kind = step::Compute{step::Elementwise{}};
-    EXPECT_DOUBLE_EQ(compute_time(m, {}, op).value, 16e-3);
+    EXPECT_DOUBLE_EQ(compute_time(m.device, m.calibration, {}, op).value, 16e-3);
 }
 
 TEST(ComputeCost, unfused_attention_pays_for_the_scores) {
@@ -78,7 +79,7 @@ TEST(ComputeCost, unfused_attention_pays_for_the_scores) {
     op.in = {{0}};
     // Scores: 32 x 16 x 512^2 = 134.2 M; 4 passes of 2 bytes = 1.0737 GB, and 1 MB of operands.
     const double bytes = 4.0 * 2 * 32 * 16 * 512 * 512 + 1e6;
-    EXPECT_DOUBLE_EQ(compute_time(m, graph, op).value,
+    EXPECT_DOUBLE_EQ(compute_time(m.device, m.calibration, graph, op).value,
                      1e9 / (312e12 * m.calibration.gemm) + bytes / (1555e9 * m.calibration.memory));
 }
 
@@ -93,19 +94,19 @@ TEST(ComputeCost, an_input_copy_takes_at_least_its_pipeline) {
     op.name = "load";
     op.out = {{{0}, step::Access::overwrite}};
     op.kind = step::Copy{step::Copy::Kind::input, 8'000'000, 1, Seconds{0}};
-    EXPECT_DOUBLE_EQ(compute_time(m, graph, op).value, 1e-3);
+    EXPECT_DOUBLE_EQ(compute_time(m.device, m.calibration, graph, op).value, 1e-3);
     op.kind = step::Copy{step::Copy::Kind::input, 8'000'000, 1, Seconds{5e-3}};
-    EXPECT_DOUBLE_EQ(compute_time(m, graph, op).value, 5e-3);
+    EXPECT_DOUBLE_EQ(compute_time(m.device, m.calibration, graph, op).value, 5e-3);
     m.device.pcie.per_direction = Bandwidth{0};
-    EXPECT_THROW(compute_time(m, graph, op), InputError);
+    EXPECT_THROW(compute_time(m.device, m.calibration, graph, op), InputError);
 }
 
 TEST(ComputeCost, of_a_host_sync_is_nothing_and_of_communication_a_mistake) {
     step::Op op;
     op.kind = step::HostSync{};
-    EXPECT_EQ(compute_time(a100_machine(), {}, op).value, 0);
+    EXPECT_EQ(compute_time(a100_machine().device, {}, {}, op).value, 0);
     op.kind = step::Collective{};
-    EXPECT_THROW(compute_time(a100_machine(), {}, op), LogicError);
+    EXPECT_THROW(compute_time(a100_machine().device, {}, {}, op), LogicError);
 }
 
 std::string refusal(const machine::Device& device, MathType math) {

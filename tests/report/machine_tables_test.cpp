@@ -112,7 +112,7 @@ TEST(MachineTables, show_tells_kinds_of_nodes_faults_and_leaves) {
                 AllOf(HasSubstr("2 nodes of 8 a100-sxm4-80gb"), HasSubstr("1 node of 8 h100-sxm5-80gb"),
                       HasSubstr("Nodes 0, 2 of a100-sxm4-80gb"), HasSubstr("Node 3 of h100-sxm5-80gb"),
                       HasSubstr("node 1: gpu0-nvswitch0 nvlink at 25 GB/s of 50 GB/s"),
-                      HasSubstr("2 nodes on a leaf switch for each NIC (rails)")));
+                      HasSubstr("1 node of 8 a100-sxm4-80gb, not whole"), HasSubstr("2 nodes a rail")));
     EXPECT_THAT(machine_json(cluster).dump(-1),
                 AllOf(HasSubstr("\"kinds\":[{\"nodes\":[[0,0],[2,2]]"), HasSubstr("\"nodes_per_leaf\":2"),
                       HasSubstr("\"faults\":[{\"node\":1,")));

@@ -16,7 +16,7 @@ LIBRARIES = {
     "yaml-cpp/": "config", "nlohmann/": "config",
     "pugixml": "machine", "hwloc": "machine",
     "Eigen/": "fit",
-    "boost/": "cli",
+    "boost/math/": "fit", "boost/": "cli",   # the first that matches
     "gtest": "tests", "gmock": "tests", "benchmark/": "tests",
 }
 # Of these folders others see these headers only: the rest belongs to a module that may not be there.

@@ -33,6 +33,11 @@ class StructureTest(unittest.TestCase):
     def test_a_library_in_the_wrong_folder_is_found(self):
         self.assertIn("belongs to world/ only", self.problems({"step/a.cpp": "#include <mpi.h>\n"})[0])
 
+    def test_a_part_of_a_library_may_have_a_folder_of_its_own(self):
+        header = "#include <boost/math/distributions/gamma.hpp>\n"
+        self.assertIn("belongs to fit/ only", self.problems({"cli/a.cpp": header})[0])
+        self.assertIn("belongs to cli/ only", self.problems({"base/a.cpp": "#include <boost/program_options.hpp>\n"})[0])
+
     def test_what_a_module_hides_is_not_seen_outside(self):
         self.assertEqual(self.problems({"cli/a.cpp": '#include "gpu/backend.hpp"\n#include "gpu/measurement.hpp"\n'}), [])
         self.assertIn("not seen outside gpu/", self.problems({"cli/a.cpp": '#include "gpu/kernels.hpp"\n'})[0])
