@@ -207,6 +207,8 @@ RunFindings conclude(const record::RunDescription& run, const step::StepGraph& g
         throw InputError(
             fmt::format("{}: the clock of the run does not advance; the record is not usable", run.experiment));
     findings.throughput = static_cast<double>(run.global_batch) / findings.step_time.median.value;
+    findings.collective = find_collective(graph, findings.step_time.median);
+    if (findings.collective) findings.throughput = findings.collective->bus / 1_GBps;
     findings.spans = all.spans.text(run.span_cost, findings.step_time.median);
     add_breakdown(findings, steps);
     for (auto& warning : all.devices.warnings()) findings.warnings.push_back(std::move(warning));

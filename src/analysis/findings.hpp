@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "analysis/collective.hpp"
+#include "analysis/goodput.hpp"
 #include "base/units.hpp"
 #include "record/run_description.hpp"
 #include "step/liveness.hpp"
@@ -39,7 +41,7 @@ struct RunFindings {
     StepTime step_time;
     std::vector<Seconds> step_times;  ///< of the counted steps
     int seeds = 1;                    ///< simulations that these are of (pool_seeds)
-    double throughput = 0;            ///< samples of the global batch per second, from the median
+    double throughput = 0;  ///< samples of the global batch per second, from the median; of a collective, bus GB/s
     std::string throughput_unit;
     std::optional<double> speedup, efficiency;
     std::string passes;  ///< how a step of many passes was told by shorter ones (extrapolate_passes); "": it was not
@@ -52,6 +54,8 @@ struct RunFindings {
     std::optional<double> mfu, hfu;
     std::optional<FlopRate> peak;
     std::string peak_source;
+    std::optional<CollectiveFindings> collective;  ///< of a step that is nothing else
+    std::optional<Goodput> goodput;                ///< of a prediction whose experiment says how GPUs fail
     std::vector<std::string> warnings;
 };
 

@@ -44,6 +44,11 @@ RunFindings pool_seeds(const std::vector<RunFindings>& runs) {
     pooled.step_time = quantiles_of(std::span<const Seconds>(pooled.step_times));
     const double faster = before / pooled.step_time.median;
     pooled.throughput *= faster;
+    if (pooled.collective) {
+        pooled.collective->time = pooled.step_time.median;
+        pooled.collective->algorithm *= faster;
+        pooled.collective->bus *= faster;
+    }
     if (pooled.mfu) *pooled.mfu *= faster;
     if (pooled.hfu) *pooled.hfu *= faster;
     return pooled;

@@ -93,8 +93,10 @@ SeriesFindings make_series(std::vector<RunFindings> runs, const std::vector<std:
     require_one_series(runs, series_ids);
     SeriesFindings series;
     series.points = pool_repeats(std::move(runs), series.warnings);
-    series.scaling = scaling_of(series.points);
     series.baseline_ranks = baseline_ranks.value_or(series.points.front().ranks);
+    // A bus bandwidth is a rank's already: it neither speeds up nor scales.
+    if (series.points.front().collective) return series;
+    series.scaling = scaling_of(series.points);
     add_efficiency(series);
     return series;
 }

@@ -1,22 +1,9 @@
 #include "cli/prepare.hpp"
 
-#include "analysis/extrapolate.hpp"
+#include "drive/shortened_memory.hpp"
 #include "machine/catalog.hpp"
-#include "step/liveness.hpp"
 
 namespace lockstep::cli {
-
-namespace {
-
-/// The class that needs most.
-step::MemoryUse most_memory(const step::StepGraph& graph) {
-    step::MemoryUse most;
-    for (const step::MemoryPlan& memory : step::measure_memory(graph))
-        if (memory.peak.total > most.total) most = memory.peak;
-    return most;
-}
-
-}  // namespace
 
 machine::Machine load_turned(const config::DataPath& data, const config::Node& node, const machine::Knobs& knobs) {
     config::Diagnostics diagnostics;
@@ -32,15 +19,11 @@ experiment::Experiment for_device(experiment::Experiment experiment, machine::De
 
 drive::MemoryOfMicroBatch memory_of(const experiment::Experiment& experiment, const plan::Plan& plan,
                                     const machine::Placement& placement) {
+    if (experiment.collective) return {};
     return [&experiment, plan, placement](std::int64_t micro_batch) {
         plan::Plan other = plan;
         other.micro_batch = micro_batch;
-        const auto with = [&](int passes) {
-            return most_memory(drive::build_unchecked(experiment, plan::with_passes(other, passes), placement));
-        };
-        const auto passes = plan::shortened_passes(other);
-        if (!passes) return with(other.accumulation);
-        return analysis::extrapolate_passes(with(passes->fewer), with(passes->more), *passes);
+        return drive::most_memory(experiment, other, placement);
     };
 }
 

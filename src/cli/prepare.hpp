@@ -17,7 +17,8 @@ using drive::build_graph;
 /// The experiment as a device of `kind` carries it out: CPU libraries want packed weights.
 experiment::Experiment for_device(experiment::Experiment experiment, machine::DeviceKind kind);
 
-/// What a rank needs most when the plan's passes take other micro-batches; for drive::largest_micro_batch.
+/// What a rank needs most when the plan's passes take other micro-batches; for drive::largest_micro_batch. Empty for a
+/// collective, which has none.
 drive::MemoryOfMicroBatch memory_of(const experiment::Experiment& experiment, const plan::Plan& plan,
                                     const machine::Placement& placement);
 

@@ -17,7 +17,7 @@ void print_results(const std::vector<analysis::SeriesFindings>& series, const st
         return;
     }
     const auto color = use_color(globals.color) ? report::Color::on : report::Color::off;
-    for (const auto& one : series) fmt::print("{}\n", report::format_series(one, color));
+    fmt::print("{}", report::format_all(series, color));
     for (const auto& warning : warnings) fmt::print(stderr, "lockstep: warning: {}\n", warning);
 }
 

@@ -92,6 +92,10 @@ Prepared prepare_run(world::World& world, const RunRequest& request, const std::
 }
 
 void run_numeric_check(world::World& world, const Prepared& prepared) {
+    if (prepared.experiment.collective)
+        throw InputError(
+            "--check=numeric compares gradients with those of the unsplit model, and a collective has none; "
+            "use --check=wire");
     if (prepared.experiment.precision != Precision::fp32)
         throw InputError("--check=numeric compares in fp32; add --set precision=fp32");
     plan::Plan alone = prepared.experiment.plan_for({world.size(), world.local_size()});
@@ -161,9 +165,7 @@ drive::LoopOutcome measure(world::World& world, const Prepared& prepared, const 
     const auto mode =
         globals.quiet || world.rank() != 0 ? drive::Progress::Mode::silent : drive::Progress::mode_for_stderr();
     drive::Progress progress(
-        mode,
-        fmt::format("{} on {} rank{}", prepared.experiment.model.name, world.size(), world.size() == 1 ? "" : "s"),
-        run.planned_steps);
+        mode, fmt::format("{} on {} rank{}", run.model, world.size(), world.size() == 1 ? "" : "s"), run.planned_steps);
     drive::LoopOptions options{.steps = run.planned_steps, .timeout = request.timeout, .on_step = {}};
     options.on_step = [&](const step::StepRecord& record) {
         // Only the last stage of a pipeline has a loss.

@@ -15,6 +15,7 @@
 #include "cost/cost_model.hpp"
 #include "drive/describe.hpp"
 #include "drive/predict.hpp"
+#include "drive/shortened_memory.hpp"
 #include "machine/host_probe.hpp"
 #include "record/live_writer.hpp"
 #include "sim/sim_executor.hpp"
@@ -117,8 +118,10 @@ analysis::RunFindings predict_seed(const Point& at, const Request& request) {
     const bool is_told_whole = request.out || at.experiment.variation.is_changing();
     const auto shortened = is_told_whole ? std::nullopt : drive::shorten(at.experiment, at.plan, at.placement);
     if (!shortened) return predict(at, build_graph(at.experiment, at.plan, at.placement), request);
-    return analysis::extrapolate_passes(predict(at, shortened->fewer, request), predict(at, shortened->more, request),
-                                        shortened->passes);
+    auto findings = analysis::extrapolate_passes(predict(at, shortened->fewer, request),
+                                                 predict(at, shortened->more, request), shortened->passes);
+    findings.memory = drive::most_of(drive::shortened_memory(shortened->more, shortened->passes));
+    return findings;
 }
 
 analysis::RunFindings predict_point(const experiment::Experiment& written, const machine::Machine& machine, int ranks,
@@ -130,6 +133,9 @@ analysis::RunFindings predict_point(const experiment::Experiment& written, const
         seeds.push_back(predict_seed({experiment, machine, placement, experiment.plan_for(placement)}, request));
     analysis::RunFindings findings = analysis::pool_seeds(seeds);
     const Point at{experiment, machine, placement, experiment.plan_for(placement)};
+    if (written.failures)
+        findings.goodput =
+            analysis::find_goodput(*written.failures, ranks, findings.step_time.median, findings.memory, written.seed);
     if (!request.out) warn_if_too_large(at, findings.memory, findings.warnings);
     return findings;
 }

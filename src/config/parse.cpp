@@ -3,6 +3,7 @@
 #include <yaml-cpp/exceptions.h>
 #include <yaml-cpp/parser.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -165,10 +166,15 @@ Node parse_file(const std::filesystem::path& path) {
     if (std::filesystem::is_directory(path, failure)) throw InputError(path.string() + ": is a folder; name a file");
     std::ifstream stream(path, std::ios::binary);
     if (!stream) throw InputError(fmt::format("{}: can't be read ({})", path.string(), std::strerror(errno)));
-    std::string text(max_document_bytes + 1, '\0');
-    stream.read(text.data(), static_cast<std::streamsize>(text.size()));
+    // Piece by piece: most files are small, and what has no end (a device) is read to the limit only.
+    std::string text;
+    std::array<char, 1 << 14> piece;
+    while (text.size() <= max_document_bytes) {
+        stream.read(piece.data(), piece.size());
+        text.append(piece.data(), static_cast<std::size_t>(stream.gcount()));
+        if (!stream) break;
+    }
     if (stream.bad()) throw InputError(path.string() + ": can't be read to its end");
-    text.resize(static_cast<std::size_t>(stream.gcount()));
     return parse_text(text, path.string());
 }
 

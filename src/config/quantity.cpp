@@ -56,9 +56,9 @@ std::optional<double> factor_before(std::string_view unit, std::initializer_list
 std::optional<double> bytes_factor(std::string_view unit) { return factor_before(unit, {"B"}); }
 
 std::optional<double> seconds_factor(std::string_view unit) {
-    constexpr std::pair<std::string_view, double> units[] = {{"s", 1},          {"ms", 1e-3},      {"us", 1e-6},
-                                                             {"\u00b5s", 1e-6}, {"\u03bcs", 1e-6}, {"ns", 1e-9},
-                                                             {"ps", 1e-12},     {"min", 60},       {"h", 3600}};
+    constexpr std::pair<std::string_view, double> units[] = {
+        {"s", 1},     {"ms", 1e-3},  {"us", 1e-6}, {"\u00b5s", 1e-6}, {"\u03bcs", 1e-6},
+        {"ns", 1e-9}, {"ps", 1e-12}, {"min", 60},  {"h", 3600},       {"d", 86400}};
     for (const auto& [name, factor] : units)
         if (unit == name) return factor;
     return std::nullopt;
@@ -83,7 +83,7 @@ struct Wanted {
 };
 
 constexpr Wanted a_size{"a size", "B, kB, MB, GB, TB, KiB, MiB, GiB, TiB", "25 MiB", bytes_factor};
-constexpr Wanted a_time{"a time", "s, ms, us, ns, ps, min, h", "3 us", seconds_factor};
+constexpr Wanted a_time{"a time", "s, ms, us, ns, ps, min, h, d", "3 us", seconds_factor};
 constexpr Wanted a_bandwidth{"a bandwidth", "B/s, MB/s, GB/s, GiB/s, TB/s; Mb/s, Gb/s are bits", "25 GB/s",
                              bandwidth_factor};
 constexpr Wanted a_rate{"a rate of operations", "GFLOPS, TFLOPS, PFLOPS, TFLOP/s, TOPS", "312 TFLOPS",

@@ -12,7 +12,7 @@ namespace lockstep::config {
 /// binary (Ki, Mi, Gi, Ti, Pi, Ei) prefixes; B is byte, b is bit, and a size in bits is refused. Throw InputError that
 /// names the accepted units ("wants a size such as '25 MiB' ..., got '25'").
 Bytes parse_bytes(std::string_view text);
-Seconds parse_seconds(std::string_view text);      ///< s, ms, us, ns, ps, min, h
+Seconds parse_seconds(std::string_view text);      ///< s, ms, us, ns, ps, min, h, d
 Bandwidth parse_bandwidth(std::string_view text);  ///< B/s, GB/s, GiB/s, Gb/s, GBps, Gbps; GT/s is refused
 FlopRate parse_flop_rate(std::string_view text);   ///< FLOPS, TFLOPS, TFLOP/s, TOPS, TOP/s ...
 Watts parse_watts(std::string_view text);          ///< W, kW, MW

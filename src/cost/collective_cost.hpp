@@ -1,8 +1,7 @@
 // How long a collective or a message takes alone on its wires, as NCCL's algorithms move the bytes.
 #pragma once
 
-#include <string>
-
+#include "cost/collective_candidates.hpp"
 #include "cost/wires.hpp"
 #include "step/durations.hpp"
 
@@ -11,16 +10,6 @@ namespace lockstep::cost {
 /// Bytes of the whole buffer as nccl-tests counts them: count x element for all_reduce and broadcast; n times that for
 /// reduce_scatter, all_gather and all_to_all (whose NCCL count is per rank or pair).
 Bytes buffer_bytes(const step::Collective& collective, int ranks);
-
-/// What NCCL would run, and its time alone.
-struct CollectiveChoice {
-    machine::CollectiveAlgorithm algorithm = machine::CollectiveAlgorithm::ring;
-    machine::CollectiveProtocol protocol = machine::CollectiveProtocol::simple;
-    step::CommunicationTime time;
-};
-
-/// "ring ll128"
-std::string to_string(const CollectiveChoice& choice);
 
 /// The fastest of the algorithms and protocols that `wires` offer, or what is forced of them. With n ranks on k nodes,
 /// m on one, S = buffer_bytes, channels C and network N (see Wires), link calibration l, network efficiency e, base b,
@@ -50,10 +39,7 @@ step::CommunicationTime collective_time(const machine::Calibration& calibration,
 /// (m-1)/m S/C (m local ranks of n) and (k-1)/k S/N; broadcast S/C, S/N; all_to_all as above with l = e = 1.
 Seconds wire_bound(const Wires& wires, step::CollectiveKind kind, Bytes buffer);
 
-/// Bytes that each rank sends in a collective, as busbw counts them: 2(n-1)/n S of an all_reduce, S of a broadcast,
-/// (n-1)/n S of the others.
-Bytes wire_bytes(step::CollectiveKind kind, int ranks, Bytes buffer);
-/// The rate of these at which a large collective runs alone.
+/// The rate of wire_bytes at which a large collective runs alone.
 Bandwidth full_rate(const machine::Calibration& calibration, const Wires& wires, step::CollectiveKind kind);
 
 /// One message of rank `from`: b + h + S / (route l) inside a node, b + H + S / (network rate e) between nodes.

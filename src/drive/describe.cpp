@@ -23,6 +23,29 @@ void add_text(record::RunDescription& run, const std::string& name, const std::f
     if (!file.empty() && std::filesystem::exists(file)) run.texts[name] = text_of(file);
 }
 
+void describe_collective(record::RunDescription& run, const experiment::CollectiveRequest& collective) {
+    run.model = collective.title();
+    run.precision = to_string(collective.dtype);
+    run.throughput_unit = "GB/s busbw";
+}
+
+void describe_training(record::RunDescription& run, const experiment::Experiment& experiment,
+                       const step::StepGraph& graph, const machine::Machine& machine) {
+    run.model = experiment.model.name;
+    run.precision = to_string(experiment.precision);
+    run.framework = experiment.framework.name;
+    run.is_strong_scaling = experiment.is_strong_scaling();
+    run.throughput_unit = experiment.model.sample_unit + "/s";
+    run.tokens_per_sample = experiment.model.tokens_per_sample();
+    run.model_flops = graph.model_flops;
+    if (const auto peak = peak_for(machine, graph.placement, experiment.precision)) {
+        run.peak = peak->rate;
+        run.peak_source = peak->source;
+    }
+    add_text(run, "model.yaml", experiment.model.file);
+    add_text(run, "framework.yaml", experiment.framework.file);
+}
+
 }  // namespace
 
 std::string machine_title(const config::Node& machine) {
@@ -89,33 +112,24 @@ record::RunDescription describe_run(const experiment::Experiment& experiment, co
     run.origin = origin;
     run.experiment = experiment.name;
     run.label = experiment.label;
-    run.model = experiment.model.name;
     run.machine = machine.name;
     run.intended_machine = machine_title(experiment.machine);
-    run.precision = to_string(experiment.precision);
-    run.framework = experiment.framework.name;
     const step::ExecutorInfo info = executor.info();
     run.backend = info.backend;
     run.span_cost = info.span_cost;
     run.ranks = graph.mesh.ranks();
     run.global_batch = graph.global_batch;
-    run.is_strong_scaling = experiment.is_strong_scaling();
-    run.throughput_unit = experiment.model.sample_unit + "/s";
-    run.tokens_per_sample = experiment.model.tokens_per_sample();
     run.seed = experiment.seed;
-    run.model_flops = graph.model_flops;
-    if (const auto peak = peak_for(machine, graph.placement, experiment.precision)) {
-        run.peak = peak->rate;
-        run.peak_source = peak->source;
-    }
+    if (experiment.collective)
+        describe_collective(run, *experiment.collective);
+    else
+        describe_training(run, experiment, graph, machine);
     run.memory = executor.memory();
     run.memory_capacity = machine.smallest_device(graph.placement).memory;
     run.series_text = experiment.series_text();
     run.texts["experiment.json"] = experiment.merged.canonical();
-    add_text(run, "model.yaml", experiment.model.file);
     add_text(run, "machine.yaml", machine.file);
     add_text(run, "device.yaml", machine.device.file);
-    add_text(run, "framework.yaml", experiment.framework.file);
     return run;
 }
 

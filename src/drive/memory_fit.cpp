@@ -28,6 +28,7 @@ std::string why_too_large(const step::MemoryUse& use, Bytes capacity, const std:
         "has {} GiB; ",
         in_gib(use.total), in_gib(use.parameters), in_gib(use.gradients), in_gib(use.optimizer),
         in_gib(use.activations), in_gib(use.workspace), device, in_gib(capacity));
+    if (!memory) return text + "use fewer bytes";
     const std::int64_t largest = largest_micro_batch(memory, capacity);
     if (largest > 0) return text + fmt::format("the largest micro-batch that fits is {}", largest);
     return text +

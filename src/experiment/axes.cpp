@@ -58,9 +58,10 @@ void add_axes_below(std::vector<ListAxis>& axes, const std::string& path, const 
 std::vector<ListAxis> find_axes(const Node& document, config::Diagnostics& diagnostics) {
     std::vector<ListAxis> axes;
     for (const auto key : list_keys) add_axis(axes, std::string(key), document.find(key), diagnostics);
-    if (const Node* const plan = document.find("plan"))
-        for (const auto& entry : plan->entries())
-            if (entry.key != list_value) add_axis(axes, "plan." + entry.key, &entry.value, diagnostics);
+    for (const std::string parent : {"collective", "plan", "failures"})
+        if (const Node* const keys = document.find(parent))
+            for (const auto& entry : keys->entries())
+                if (entry.key != list_value) add_axis(axes, parent + "." + entry.key, &entry.value, diagnostics);
     if (const Node* const knobs = document.find("knobs")) add_axes_below(axes, "knobs", *knobs, diagnostics);
     return axes;
 }

@@ -19,6 +19,8 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 8> defaults{
                                                                                  {"seed", "1"},
                                                                                  {"threads_per_rank", "0"}}};
 
+bool says_how_a_model_is_trained(std::string_view key) { return key == "precision" || key == "framework"; }
+
 }  // namespace
 
 Node with_defaults(const Node& document) {
@@ -29,7 +31,10 @@ Node with_defaults(const Node& document) {
         if (document.find(key) == nullptr)
             entries.push_back({std::string(key), where, Node::make_scalar(std::string(text), where)});
     };
-    for (const auto& [key, text] : defaults) add(key, text);
+    const bool is_collective = document.find("collective") != nullptr;
+    for (const auto& [key, text] : defaults)
+        if (!is_collective || !says_how_a_model_is_trained(key)) add(key, text);
+    if (is_collective) return Node::make_mapping(std::move(entries), document.where());
     // With a micro-batch the passes follow from each world's batch.
     const Node* const plan = document.find("plan");
     if (plan == nullptr || plan->find("microbatch") == nullptr) add("accumulation", "1");

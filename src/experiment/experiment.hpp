@@ -12,6 +12,8 @@
 #include "base/dtype.hpp"
 #include "config/data_path.hpp"
 #include "config/document.hpp"
+#include "experiment/collective.hpp"
+#include "experiment/failures.hpp"
 #include "machine/knobs.hpp"
 #include "machine/machine.hpp"
 #include "machine/placement.hpp"
@@ -19,6 +21,7 @@
 #include "model/model.hpp"
 #include "plan/framework.hpp"
 #include "plan/plan.hpp"
+#include "plan/space.hpp"
 
 namespace lockstep::experiment {
 
@@ -32,6 +35,7 @@ struct InputPipeline {
 struct Experiment {
     std::string name;   ///< the file's stem
     std::string label;  ///< what tells this point from the others of the file: "model=vgg16 precision=bf16", or ""
+    std::optional<CollectiveRequest> collective;  ///< then there is no model, batch, framework and plan
     model::Model model;
     config::Node machine;  ///< as written: a name, a path, or a mapping; see machine::load_machine
     std::vector<int> ranks;
@@ -39,8 +43,10 @@ struct Experiment {
     plan::Framework framework;
     plan::BatchRequest batch;
     plan::PlanRequest plan;
+    plan::SpaceRequest search;  ///< of `plan search`; nothing that is trained depends on it
     plan::Optimizer optimizer = plan::Optimizer::sgd_momentum;
     std::optional<InputPipeline> input;
+    std::optional<Failures> failures;
     machine::Knobs knobs;          ///< of predictions
     machine::Variation variation;  ///< of ranks, in predictions
     int steps = 50;
@@ -51,11 +57,12 @@ struct Experiment {
     config::Node merged;
 
     bool is_strong_scaling() const { return batch.global > 0; }
-    /// Throws InputError when the world doesn't fit batch and plan (plan::make_plan), or the plan the model
-    /// (plan::check_plan).
+    /// Of a collective: all ranks along dp. Throws InputError when the world doesn't fit batch and plan
+    /// (plan::make_plan), or the plan the model (plan::check_plan).
     plan::Plan plan_for(const machine::Placement& placement) const;
-    /// Canonical text of what is trained: `merged` without `ranks` (which tell the runs of a series apart) and without
-    /// `steps` and `warmup` (which say how long is measured). Equal for the runs of one series.
+    /// Canonical text of what is trained: `merged` without `ranks` (which tell the runs of a series apart), without
+    /// `steps` and `warmup` (which say how long is measured) and without `failures` (which change no step). Equal for
+    /// the runs of one series.
     std::string series_text() const;
 };
 
@@ -81,12 +88,12 @@ struct LoadedExperiments {
 };
 
 /// Reads, overrides and expands. Lists of model, machine, precision, framework, batch_per_rank, global_batch,
-/// accumulation, optimizer, plan keys (but stage_blocks, whose value is a list) and knobs make one point for each
-/// combination, the last of them varying fastest; `ranks` stays a list. A later override of a path replaces an earlier
-/// one, and one of batch_per_rank or global_batch replaces the other of the file. Defaults: machine host, ranks [1],
-/// precision fp32, framework pytorch-ddp, accumulation 1 (unless plan.microbatch tells it), optimizer sgd-momentum for
-/// images and adam for sequences, steps 50, warmup 10, seed 1, threads_per_rank 0. Throws InputError with every error
-/// of the file, of the overrides ("--set ranks=0: ...") and of what they name.
+/// accumulation, optimizer, plan keys (but stage_blocks, whose value is a list) and of failures, knobs and collective
+/// make one point for each combination, the last of them varying fastest; `ranks` stays a list. A later override of a
+/// path replaces an earlier one, and one of batch_per_rank or global_batch replaces the other of the file. Defaults:
+/// machine host, ranks [1], precision fp32, framework pytorch-ddp, accumulation 1 (unless plan.microbatch tells it),
+/// optimizer sgd-momentum for images and adam for sequences, steps 50, warmup 10, seed 1, threads_per_rank 0. Throws
+/// InputError with every error of the file, of the overrides ("--set ranks=0: ...") and of what they name.
 LoadedExperiments load_experiment(const std::filesystem::path& file, const std::vector<Override>& overrides,
                                   const config::DataPath& data);
 

@@ -26,6 +26,11 @@ std::string exact_text(Bandwidth rate) {
     return config::parse_bandwidth(text) == rate ? text : fmt::format("{} B/s", rate.value);
 }
 
+std::string exact_text(Seconds time) {
+    const std::string text = config::format(time);
+    return config::parse_seconds(text) == time ? text : fmt::format("{} s", time.value);
+}
+
 /// Builds a mapping; a value stands where the document has its key, or at the place given.
 class Merger {
 public:
@@ -132,6 +137,32 @@ Node merged_knobs(const machine::Knobs& knobs, const Node& written) {
     return merger.take();
 }
 
+Node merged_collective(const CollectiveRequest& collective, const Node& written) {
+    Merger merger(written, {std::string(default_origin), 0, 0});
+    merger.text("kind", std::string(to_string(collective.kind)));
+    merger.text("bytes", exact_text(collective.bytes));
+    merger.text("dtype", std::string(to_string(collective.dtype)));
+    return merger.take();
+}
+
+Node merged_failures(const Failures& failures, const Node& written) {
+    Merger merger(written, {std::string(default_origin), 0, 0});
+    merger.text("mtbf_per_gpu", exact_text(failures.mtbf_per_gpu));
+    if (const auto* rate = std::get_if<CheckpointRate>(&failures.checkpoint)) {
+        Merger checkpoint(*written.find("checkpoint"), merger.place("checkpoint"));
+        checkpoint.text("rate", exact_text(rate->rate));
+        merger.node("checkpoint", checkpoint.take());
+    } else {
+        merger.text("checkpoint", exact_text(std::get<CheckpointTime>(failures.checkpoint).time));
+    }
+    merger.text("background", exact_text(failures.background));
+    merger.text("interval", failures.interval ? exact_text(*failures.interval) : "auto");
+    merger.text("restart", exact_text(failures.restart));
+    merger.text("detect", exact_text(failures.detect));
+    merger.text("work", exact_text(failures.work));
+    return merger.take();
+}
+
 constexpr std::array<std::string_view, 4> derived_paths{"optimizer", "plan.bucket", "plan.first_bucket",
                                                         "plan.overlap"};
 
@@ -150,13 +181,7 @@ void add_leaves(const std::string& path, const Node& node, std::vector<std::pair
         add_leaves(path.empty() ? entry.key : path + "." + entry.key, entry.value, result);
 }
 
-}  // namespace
-
-Node merged_point(const Experiment& point, const Node& document) {
-    Merger merger(document, {std::string(model_origin), 0, 0});
-    merger.same("model");
-    merger.same("machine");
-    merger.numbers("ranks", point.ranks);
+void merge_training(Merger& merger, const Experiment& point, const Node& document) {
     merger.text("precision", std::string(to_string(point.precision)));
     merger.same("framework");
     if (point.is_strong_scaling())
@@ -167,8 +192,20 @@ Node merged_point(const Experiment& point, const Node& document) {
     merger.text("optimizer", std::string(to_string(point.optimizer)));
     merger.node("plan", merged_plan(point, document));
     if (point.input) merger.node("input", merged_input(*point.input, *document.find("input")));
-    if (!point.knobs.names().empty()) merger.node("knobs", merged_knobs(point.knobs, *document.find("knobs")));
+    if (point.failures) merger.node("failures", merged_failures(*point.failures, *document.find("failures")));
+}
+
+}  // namespace
+
+Node merged_point(const Experiment& point, const Node& document) {
+    Merger merger(document, {std::string(model_origin), 0, 0});
+    if (point.collective) merger.node("collective", merged_collective(*point.collective, *document.find("collective")));
+    merger.same("model");
+    merger.same("machine");
+    merger.numbers("ranks", point.ranks);
+    if (!point.collective) merge_training(merger, point, document);
     merger.same("variation");
+    if (!point.knobs.names().empty()) merger.node("knobs", merged_knobs(point.knobs, *document.find("knobs")));
     merger.number("steps", point.steps);
     merger.number("warmup", point.warmup);
     merger.number("seed", point.seed);
@@ -181,6 +218,7 @@ Node merged_file(const Node& document, const std::vector<Experiment>& points) {
     for (const auto path : derived_paths) {
         if (find_path(document, path) != nullptr) continue;
         const Node* const first = find_path(points.front().merged, path);
+        if (first == nullptr) continue;
         const bool is_shared = std::ranges::all_of(
             points, [&](const Experiment& point) { return find_path(point.merged, path)->text() == first->text(); });
         if (is_shared) merged = merged.with(path, *first);

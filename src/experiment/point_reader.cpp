@@ -71,6 +71,19 @@ void check_worlds(config::Object& object, const Experiment& experiment) {
     }
 }
 
+/// A collective is between ranks, and each has an element of it.
+void check_buffer(config::Object& object, const Experiment& experiment) {
+    const CollectiveRequest& request = *experiment.collective;
+    const bool is_whole = request.kind == CollectiveKind::all_reduce || request.kind == CollectiveKind::broadcast;
+    for (const int ranks : experiment.ranks) {
+        if (ranks < 2)
+            object.error("ranks", "a collective on one rank moves nothing; give 2 ranks or more");
+        else if (!is_whole && request.bytes / size_of(request.dtype) < ranks)
+            object.error("collective", fmt::format("{} has less than one {} for each of {} ranks; give more bytes",
+                                                   request.title(), to_string(request.dtype), ranks));
+    }
+}
+
 }  // namespace
 
 const std::optional<model::Model>& PointReader::load_model(const Node& node, config::Diagnostics& diagnostics) {
@@ -98,30 +111,42 @@ Experiment PointReader::read(const Node& document, config::Diagnostics& diagnost
     const auto errors_before = diagnostics.count();
     config::Object object(document, "experiment", diagnostics);
     Experiment experiment;
-    if (const auto node = object.node("model")) {
-        if (const auto& model = load_model(*node, diagnostics)) experiment.model = *model;
-    } else if (document.is_mapping()) {
-        object.error("", "key 'model' is missing; name one, such as model: resnet50");
-    }
+    experiment.collective = read_collective(object);
+    if (!experiment.collective) read_training(object, experiment);
     experiment.machine = read_machine(object);
     experiment.ranks = read_ranks(object);
-    experiment.precision = read_precision(object);
-    if (const auto& framework = load_framework(object.node("framework").value_or(Node{}), diagnostics))
-        experiment.framework = *framework;
-    experiment.batch = read_batch(object);
-    experiment.plan = plan::read_plan(object.node("plan").value_or(Node{}), experiment.framework, diagnostics);
-    experiment.optimizer = read_optimizer(object, default_optimizer(experiment.model));
-    experiment.input = read_input(object);
-    if (const auto knobs = object.node("knobs")) experiment.knobs = machine::read_knobs(*knobs, diagnostics);
     experiment.variation =
         read_variation(object, experiment.ranks.empty() ? plan::max_ranks : std::ranges::max(experiment.ranks));
+    if (const auto knobs = object.node("knobs")) experiment.knobs = machine::read_knobs(*knobs, diagnostics);
     experiment.steps = static_cast<int>(object.integer("steps", 1, max_steps));
     experiment.warmup = static_cast<int>(object.integer("warmup", 0, max_steps));
     experiment.seed = static_cast<std::uint64_t>(object.integer("seed", 0));
     experiment.threads_per_rank = static_cast<int>(object.integer("threads_per_rank", 0, max_threads));
     object.finish();
-    if (diagnostics.count() == errors_before) check_worlds(object, experiment);
+    if (diagnostics.count() != errors_before) return experiment;
+    if (experiment.collective)
+        check_buffer(object, experiment);
+    else
+        check_worlds(object, experiment);
     return experiment;
+}
+
+void PointReader::read_training(config::Object& object, Experiment& experiment) {
+    config::Diagnostics& diagnostics = object.diagnostics();
+    if (const auto node = object.node("model")) {
+        if (const auto& model = load_model(*node, diagnostics)) experiment.model = *model;
+    } else if (object.self().is_mapping()) {
+        object.error("", "key 'model' is missing; name one, such as model: resnet50");
+    }
+    experiment.precision = read_precision(object);
+    if (const auto& framework = load_framework(object.node("framework").value_or(Node{}), diagnostics))
+        experiment.framework = *framework;
+    experiment.batch = read_batch(object);
+    experiment.plan = plan::read_plan(object.node("plan").value_or(Node{}), experiment.framework, diagnostics);
+    experiment.search = plan::read_space(object.node("search").value_or(Node{}), diagnostics);
+    experiment.optimizer = read_optimizer(object, default_optimizer(experiment.model));
+    experiment.input = read_input(object);
+    experiment.failures = read_failures(object);
 }
 
 }  // namespace lockstep::experiment

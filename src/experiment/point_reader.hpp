@@ -20,6 +20,8 @@ public:
     Experiment read(const config::Node& document, config::Diagnostics& diagnostics);
 
 private:
+    /// What is trained and how: all keys that a collective doesn't have.
+    void read_training(config::Object& object, Experiment& experiment);
     const std::optional<model::Model>& load_model(const config::Node& node, config::Diagnostics& diagnostics);
     const std::optional<plan::Framework>& load_framework(const config::Node& node, config::Diagnostics& diagnostics);
 

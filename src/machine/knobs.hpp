@@ -46,8 +46,8 @@ inline constexpr double least_cap_share = 0.25;
 /// voltage and frequency scale together, so cap = i P + (1 - i) P r^3 with idle share i:
 ///     r = ((cap / P - i) / (1 - i))^(1/3)
 /// Published figures to hold it against: the best bf16 product of an A100 PCIe (300 W) is 0.93 of an A100 SXM's (400 W;
-/// stas00/ml-engineering), r = 0.89; an H100 at 600 of 700 W loses 10 to 15 % of a training step, r = 0.94, and an RTX
-/// 3090 at 275 of 366 W about 5 %, r = 0.89: kernels differ in how near to the cap they run.
+/// stas00/ml-engineering), r = 0.89; an H100 at 600 of 700 W loses 10 to 15 % of a step (factryze.ai, power capping),
+/// r = 0.94; an RTX 3090 at 275 of 366 W 5 % (babel.cs.cmu.edu wiki), r = 0.89: kernels differ in how near they run.
 double clock_under_cap(Watts cap, Watts power);
 
 /// Whether the switches of a node add up what GPUs send (NVLink SHARP: third-generation NVSwitches, compute capability

@@ -44,7 +44,7 @@ struct RunDescription {
     int ranks = 1;
     std::int64_t global_batch = 1;
     bool is_strong_scaling = false;
-    std::string throughput_unit = "images/s";  ///< samples of the global batch per second
+    std::string throughput_unit = "images/s";  ///< samples of the global batch per second, or "GB/s busbw"
     std::int64_t tokens_per_sample = 0;
     int warmup_steps = 0;
     int planned_steps = 0;             ///< warm-up included

@@ -4,9 +4,12 @@
 
 #include <array>
 #include <optional>
+#include <span>
 #include <string_view>
 
 #include "config/quantity.hpp"
+#include "report/collective.hpp"
+#include "report/goodput.hpp"
 #include "report/table.hpp"
 #include "report/wrapped.hpp"
 
@@ -109,6 +112,8 @@ config::Json run_json(const RunFindings& run, const SeriesFindings& series) {
     json.set("hfu", number_or_null(run.hfu));
     json.set("peak_flops", run.peak ? config::Json(run.peak->value) : config::Json());
     json.set("peak_source", run.peak ? config::Json(run.peak_source) : config::Json());
+    if (run.collective) json.set("collective", collective_json(run));
+    if (run.goodput) json.set("goodput", goodput_json(run));
     json.set("warnings", texts_json(run.warnings));
     return json;
 }
@@ -129,7 +134,8 @@ std::string heading(const SeriesFindings& series, Color color) {
     const std::string origin = run.origin == record::Origin::rehearsed
                                    ? "rehearsed on a test double of a GPU (no measurement)"
                                    : std::string(record::to_string(run.origin));
-    const std::string text = fmt::format("{} on {}, {}, {}{}", run.model, run.machine, run.precision, origin, scaling);
+    const std::string what = run.collective ? std::string(to_string(run.collective->kind)) : run.model;
+    const std::string text = fmt::format("{} on {}, {}, {}{}", what, run.machine, run.precision, origin, scaling);
     return colored(wrapped(text, "", 80), "1", color);
 }
 
@@ -205,6 +211,12 @@ std::string remarks(const SeriesFindings& series, Color color) {
     return text;
 }
 
+std::string format_collectives(std::span<const SeriesFindings> sizes, Color color) {
+    std::string text = heading(sizes.front(), color) + collective_table(sizes);
+    for (const SeriesFindings& series : sizes) text += remarks(series, color);
+    return text;
+}
+
 }  // namespace
 
 config::Json results_json(const std::vector<SeriesFindings>& series, const std::vector<std::string>& warnings) {
@@ -221,7 +233,26 @@ config::Json results_json(const std::vector<SeriesFindings>& series, const std::
     return json;
 }
 
+std::string format_all(const std::vector<SeriesFindings>& series, Color color) {
+    std::string text;
+    for (std::size_t first = 0; first < series.size();) {
+        std::size_t last = first + 1;
+        while (last < series.size() && are_one_table(series[first], series[last])) ++last;
+        const bool is_collective = series[first].points.front().collective.has_value();
+        if (is_collective)
+            text += format_collectives(std::span(series).subspan(first, last - first), color);
+        else
+            text += format_series(series[first], color);
+        text += "\n";
+        first = last;
+    }
+    return text;
+}
+
+config::Json result_json(const RunFindings& run) { return run_json(run, {}); }
+
 std::string format_series(const SeriesFindings& series, Color color) {
+    if (series.points.front().collective) return format_collectives(std::span(&series, 1), color);
     // Wide series: breakdowns of three rank counts fit 80 columns, so more go below one another.
     std::string text = heading(series, color) + scaling_table(series);
     constexpr std::size_t most_beside = 2;
@@ -232,6 +263,7 @@ std::string format_series(const SeriesFindings& series, Color color) {
             series.points.begin() + static_cast<long>(std::min(first + most_beside, series.points.size())));
         if (const std::string table = breakdown_table(some); !table.empty()) text += "\n" + table;
     }
+    if (const std::string table = format_goodput(series); !table.empty()) text += "\n" + table;
     return text + remarks(series, color);
 }
 

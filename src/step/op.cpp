@@ -41,17 +41,6 @@ struct ComputeName {
     std::string_view operator()(const Combine&) const { return "combine"; }
 };
 
-std::string_view name_of(CollectiveKind kind) {
-    switch (kind) {
-        case CollectiveKind::all_reduce: return "all_reduce";
-        case CollectiveKind::reduce_scatter: return "reduce_scatter";
-        case CollectiveKind::all_gather: return "all_gather";
-        case CollectiveKind::broadcast: return "broadcast";
-        case CollectiveKind::all_to_all: return "all_to_all";
-    }
-    return "?";
-}
-
 std::string_view name_of(Copy::Kind kind) {
     switch (kind) {
         case Copy::Kind::bucket_in: return "bucket_in";
@@ -65,7 +54,7 @@ std::string_view name_of(Copy::Kind kind) {
 
 struct KindName {
     std::string_view operator()(const Compute& compute) const { return std::visit(ComputeName{}, compute); }
-    std::string_view operator()(const Collective& collective) const { return name_of(collective.kind); }
+    std::string_view operator()(const Collective& collective) const { return to_string(collective.kind); }
     std::string_view operator()(const P2PGroup&) const { return "p2p"; }
     std::string_view operator()(const Copy& copy) const { return name_of(copy.kind); }
     std::string_view operator()(const HostSync&) const { return "host_sync"; }

@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/collective.hpp"
 #include "base/dtype.hpp"
 #include "base/ids.hpp"
 #include "base/units.hpp"
@@ -241,7 +242,7 @@ using Compute = std::variant<Gemm, Convolution, Attention, Norm, Elementwise, Co
 struct Communicator;
 using CommunicatorId = Id<Communicator>;
 
-enum class CollectiveKind { all_reduce, reduce_scatter, all_gather, broadcast, all_to_all };
+using lockstep::CollectiveKind;
 enum class Reduction { sum, average, max };
 /// `count` has NCCL's meaning: elements of the buffer for all_reduce and broadcast, per rank for reduce_scatter
 /// (received), all_gather (sent) and all_to_all (per pair). in: the buffer; out: the buffer (in place) or the result.

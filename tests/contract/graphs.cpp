@@ -1,5 +1,9 @@
 #include "contract/graphs.hpp"
 
+#include <fmt/format.h>
+
+#include "step/collective_step.hpp"
+
 namespace lockstep::contract {
 
 using step::Access;
@@ -93,10 +97,16 @@ step::StepGraph ring_shift(int ranks) {
 }
 
 std::vector<NamedGraph> all_graphs(int ranks) {
-    return {{"linear_classifier", linear_classifier(ranks)},
-            {"linear_classifier in 3 passes", linear_classifier(ranks, 3)},
-            {"scatter_and_gather", scatter_and_gather(ranks)},
-            {"ring_shift", ring_shift(ranks)}};
+    std::vector<NamedGraph> graphs{{"linear_classifier", linear_classifier(ranks)},
+                                   {"linear_classifier in 3 passes", linear_classifier(ranks, 3)},
+                                   {"scatter_and_gather", scatter_and_gather(ranks)},
+                                   {"ring_shift", ring_shift(ranks)}};
+    if (ranks < 2) return graphs;
+    for (const auto kind : {CollectiveKind::all_reduce, CollectiveKind::reduce_scatter, CollectiveKind::all_gather,
+                            CollectiveKind::broadcast, CollectiveKind::all_to_all})
+        graphs.push_back({fmt::format("{} alone", to_string(kind)),
+                          step::build_collective(kind, 4_KiB, DType::fp32, {ranks, ranks})});
+    return graphs;
 }
 
 }  // namespace lockstep::contract

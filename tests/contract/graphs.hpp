@@ -100,7 +100,7 @@ struct NamedGraph {
     std::string name;
     step::StepGraph graph;
 };
-/// All of the above for a world of `ranks`.
+/// All of the above for a world of `ranks`, and each collective alone where there are two ranks or more.
 std::vector<NamedGraph> all_graphs(int ranks);
 
 }  // namespace lockstep::contract

@@ -198,7 +198,7 @@ TEST_F(LoadExperiment, every_shipped_experiment_loads) {
         const auto loaded = load_experiment(entry.path(), {}, data());
         for (const auto& point : loaded.points)
             for (const int ranks : point.ranks)
-                EXPECT_EQ(point.plan_for({ranks, ranks}).mesh.dp, ranks) << entry.path();
+                EXPECT_EQ(point.plan_for({ranks, ranks}).mesh.ranks(), ranks) << entry.path();
     }
     EXPECT_GE(count, 5);
 }
