@@ -31,7 +31,9 @@ std::vector<Comparison> fit_device(machine::Machine& machine, const DevicePoints
 /// Sets link, collective_base and per_hop likewise, from collectives over the first `ranks` GPUs of one node: base b,
 /// hop h and link share l over channels C in
 ///     t = b + s h + f S / (C l)     s = 2(n-1), f = 2(n-1)/n of an all-reduce; half of both of an all-gather
-/// by least squares in relative time, none negative. Throws IncompleteError when the points can't tell them apart.
+/// by least squares in relative time, none negative. Where NCCL's protocols are offered (cost/nccl_offer.hpp) each
+/// point counts by the one that it takes, and the constants are those of ring and simple. Throws IncompleteError when
+/// the points can't tell them apart.
 std::vector<Comparison> fit_collectives(machine::Machine& machine, int ranks,
                                         const std::vector<CollectivePoint>& points, const std::string& source);
 

@@ -4,7 +4,6 @@
 #include "cli/command.hpp"
 #include "cli/inputs.hpp"
 #include "cli/prepare.hpp"
-#include "machine/catalog.hpp"
 
 namespace lockstep::cli {
 
@@ -12,9 +11,7 @@ namespace {
 
 machine::DeviceKind kind_of_machine(const LoadedInput& input, const experiment::Experiment& experiment) {
     if (experiment.machine.is_scalar() && experiment.machine.text() == "host") return machine::DeviceKind::cpu;
-    config::Diagnostics diagnostics;
-    const auto machine = machine::load_machine(input.data, experiment.machine, diagnostics);
-    diagnostics.throw_if_any();
+    const auto machine = load_turned(input.data, experiment.machine, experiment.knobs);
     for (const int ranks : experiment.ranks) machine.place(ranks);
     return machine.device.kind;
 }

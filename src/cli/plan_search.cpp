@@ -11,7 +11,6 @@
 #include "config/quantity.hpp"
 #include "drive/progress.hpp"
 #include "drive/stop_signals.hpp"
-#include "machine/catalog.hpp"
 #include "report/search_tables.hpp"
 #include "search/search.hpp"
 
@@ -68,16 +67,9 @@ private:
     std::optional<drive::Progress> line_;
 };
 
-machine::Machine load(const config::DataPath& data, const config::Node& node) {
-    config::Diagnostics diagnostics;
-    machine::Machine machine = machine::load_machine(data, node, diagnostics);
-    diagnostics.throw_if_any();
-    return machine;
-}
-
 analysis::SearchFindings search_point(const experiment::Experiment& written, const config::DataPath& data,
                                       const Request& request, const drive::StopSignals& signals, bool is_quiet) {
-    const machine::Machine machine = load(data, written.machine);
+    const machine::Machine machine = load_turned(data, written.machine, written.knobs);
     const experiment::Experiment experiment = for_device(written, machine.device.kind);
     const machine::Placement placement = machine.place(request.ranks.value_or(experiment.ranks.back()));
     const cost::CostModel costs(machine, placement);
@@ -87,7 +79,7 @@ analysis::SearchFindings search_point(const experiment::Experiment& written, con
                          experiment.batch, experiment.optimizer, experiment.model, placement);
     ProgressLines progress(is_quiet);
     search::SearchOptions options;
-    options.limit = request.memory.value_or(search::usable_memory(machine.device.memory));
+    options.limit = request.memory.value_or(search::usable_memory(machine.smallest_device(placement).memory));
     options.top = request.top;
     options.is_exhaustive = request.is_exhaustive;
     options.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));

@@ -4,8 +4,8 @@
 #include "cli/command.hpp"
 #include "cli/inputs.hpp"
 #include "cli/prepare.hpp"
+#include "cost/cost_model.hpp"
 #include "drive/shortened_memory.hpp"
-#include "machine/catalog.hpp"
 #include "machine/host_probe.hpp"
 #include "report/plan_tables.hpp"
 #include "step/check.hpp"
@@ -24,8 +24,13 @@ struct Target {
     machine::Placement place(int ranks) const {
         return machine ? machine->place(ranks) : machine::Placement{ranks, ranks};
     }
-    std::string device_name() const { return machine ? machine->device.name : host.cpu_model + " (all ranks)"; }
-    Bytes capacity() const { return machine ? machine->device.memory : Bytes{}; }
+    /// Of the device with the least memory that ranks are on.
+    std::string device_name(const machine::Placement& placement) const {
+        return machine ? machine->smallest_device(placement).name : host.cpu_model + " (all ranks)";
+    }
+    Bytes capacity(const machine::Placement& placement) const {
+        return machine ? machine->smallest_device(placement).memory : Bytes{};
+    }
     int nics_per_node() const {
         if (!machine || !machine->network) return 0;
         return machine->network->nics_per_node > 0 ? machine->network->nics_per_node : machine->node.nics();
@@ -35,10 +40,7 @@ struct Target {
 Target target_of(const config::DataPath& data, const experiment::Experiment& experiment) {
     if (experiment.machine.is_scalar() && experiment.machine.text() == "host")
         return {std::nullopt, machine::read_host_structure()};
-    config::Diagnostics diagnostics;
-    machine::Machine machine = machine::load_machine(data, experiment.machine, diagnostics);
-    diagnostics.throw_if_any();
-    return {std::move(machine), {}};
+    return {load_turned(data, experiment.machine, experiment.knobs), {}};
 }
 
 /// A step of many passes with what is the same in shorter ones: they are checked, and measured, in its place.
@@ -69,9 +71,16 @@ ExitCode show_plan(const Parsed& parsed) {
             const auto shortened = drive::shorten(experiment, plan, placement);
             const step::StepGraph graph = drive::build_unchecked(experiment, plan, placement);
             report::PlanView view = view_of(graph, shortened);
-            view.device = target.device_name();
-            view.capacity = target.capacity();
+            view.device = target.device_name(placement);
+            view.capacity = target.capacity(placement);
             view.nics_per_node = target.nics_per_node();
+            std::optional<cost::CostModel> costs;
+            if (target.machine) {
+                costs.emplace(*target.machine, placement);
+                view.algorithm_of = [&](const step::RankClass& of, const step::Collective& collective) {
+                    return cost::to_string(costs->choice(graph, of.representative, collective));
+                };
+            }
             if (view.capacity.value > 0 && !experiment.collective)
                 view.largest_micro_batch =
                     drive::largest_micro_batch(memory_of(experiment, plan, placement), view.capacity);

@@ -1,8 +1,16 @@
 #include "cli/prepare.hpp"
 
 #include "drive/shortened_memory.hpp"
+#include "machine/catalog.hpp"
 
 namespace lockstep::cli {
+
+machine::Machine load_turned(const config::DataPath& data, const config::Node& node, const machine::Knobs& knobs) {
+    config::Diagnostics diagnostics;
+    machine::Machine machine = machine::load_machine(data, node, diagnostics);
+    diagnostics.throw_if_any();
+    return machine::apply_knobs(std::move(machine), knobs);
+}
 
 experiment::Experiment for_device(experiment::Experiment experiment, machine::DeviceKind kind) {
     if (kind == machine::DeviceKind::cpu) experiment.framework.memory_format = plan::MemoryFormat::packed;

@@ -10,6 +10,8 @@
 
 namespace lockstep::cli {
 
+/// The machine that `node` describes, as the knobs of an experiment turn it; not the host. Throws InputError.
+machine::Machine load_turned(const config::DataPath& data, const config::Node& node, const machine::Knobs& knobs);
 using drive::build_graph;
 
 /// The experiment as a device of `kind` carries it out: CPU libraries want packed weights.

@@ -105,6 +105,9 @@ std::vector<std::string> run_warnings(world::World& world, const experiment::Exp
     const std::string intended = drive::machine_title(experiment.machine);
     if (intended != "host")
         warnings.push_back(fmt::format("the experiment names {}; this run measures the host it is on", intended));
+    if (const auto knobs = experiment.knobs.names(); !knobs.empty())
+        warnings.push_back(fmt::format("knobs.{}: predictions alone turn knobs; this run measures the host as it is",
+                                       fmt::join(knobs, ", ")));
     if (device.facts.is_test_double)
         warnings.push_back(fmt::format("{} is no GPU: its times say nothing about one", device.facts.name));
     // Collective: of any rank.

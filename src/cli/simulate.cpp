@@ -16,7 +16,7 @@
 #include "drive/describe.hpp"
 #include "drive/predict.hpp"
 #include "drive/shortened_memory.hpp"
-#include "machine/catalog.hpp"
+#include "machine/host_probe.hpp"
 #include "record/live_writer.hpp"
 #include "sim/sim_executor.hpp"
 
@@ -57,13 +57,12 @@ machine::Machine machine_for(const config::DataPath& data, const config::Node& n
         const auto structure = machine::read_host_structure();
         const int threads = threads_per_rank(structure, experiment.threads_per_rank, experiment.ranks);
         const int most = *std::max_element(ranks.begin(), ranks.end());
-        return machine::make_host_machine(structure, rates_for_prediction(structure, threads, most),
-                                          std::max(most, structure.cores / threads));
+        return machine::apply_knobs(
+            machine::make_host_machine(structure, rates_for_prediction(structure, threads, most),
+                                       std::max(most, structure.cores / threads)),
+            experiment.knobs);
     }
-    config::Diagnostics diagnostics;
-    auto machine = machine::load_machine(data, node, diagnostics);
-    diagnostics.throw_if_any();
-    return machine;
+    return load_turned(data, node, experiment.knobs);
 }
 
 /// A point of the experiment on a machine.
@@ -75,7 +74,8 @@ struct Point {
 };
 
 void warn_if_too_large(const Point& at, const step::MemoryUse& memory, std::vector<std::string>& warnings) {
-    const std::string excess = drive::why_too_large(memory, at.machine.device.memory, at.machine.device.name,
+    const std::string excess = drive::why_too_large(memory, at.machine.smallest_device(at.placement).memory,
+                                                    at.machine.smallest_device(at.placement).name,
                                                     memory_of(at.experiment, at.plan, at.placement));
     if (!excess.empty()) warnings.push_back(excess);
 }

@@ -57,8 +57,18 @@ step::CommunicationTime CostModel::communication(const step::StepGraph& graph, i
     if (const auto* group = std::get_if<step::P2PGroup>(&op.op->kind)) return messages(graph, rank, *group);
     const auto* collective = std::get_if<step::Collective>(&op.op->kind);
     if (!collective) throw LogicError("the communication time of another kind of op was asked for: " + op.op->name);
-    const Wires& w = wires(graph, graph.communicators[collective->communicator.index()], rank);
-    return collective_time(calibration_of(w), w, collective->kind, buffer_bytes(*collective, w.ranks));
+    return choice_locked(graph, rank, *collective).time;
+}
+
+CollectiveChoice CostModel::choice_locked(const step::StepGraph& graph, int rank,
+                                          const step::Collective& collective) const {
+    const Wires& w = wires(graph, graph.communicators[collective.communicator.index()], rank);
+    return choose_collective(calibration_of(w), w, collective.kind, buffer_bytes(collective, w.ranks));
+}
+
+CollectiveChoice CostModel::choice(const step::StepGraph& graph, int rank, const step::Collective& collective) const {
+    const std::lock_guard lock(mutex_);
+    return choice_locked(graph, rank, collective);
 }
 
 /// Ranks that lie alike on their nodes have the same wires: rings are searched once for all of them.

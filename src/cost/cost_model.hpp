@@ -8,6 +8,7 @@
 #include <tuple>
 #include <vector>
 
+#include "cost/collective_cost.hpp"
 #include "cost/fabric.hpp"
 #include "cost/wires.hpp"
 #include "machine/machine.hpp"
@@ -26,6 +27,8 @@ public:
     step::CommunicationTime communication(const step::StepGraph& graph, int rank,
                                           const step::OpInstance& op) const override;
     double compute_slowdown() const override { return machine_.calibration.compute_slowdown; }
+    /// How a collective of `rank` is carried out.
+    CollectiveChoice choice(const step::StepGraph& graph, int rank, const step::Collective& collective) const;
     std::vector<Bandwidth> links() const override;
     std::vector<step::LinkLoad> loads(const step::StepGraph& graph, int rank,
                                       const step::OpInstance& op) const override;
@@ -40,6 +43,7 @@ private:
     /// mesh, axes, stages, lowest rank
     using WireKey = std::tuple<Extents, std::vector<plan::Axis>, std::vector<int>, int>;
 
+    CollectiveChoice choice_locked(const step::StepGraph& graph, int rank, const step::Collective& collective) const;
     int wires_number(const step::StepGraph& graph, const step::Communicator& communicator, int rank) const;
     const Wires& wires(const step::StepGraph& graph, const step::Communicator& communicator, int rank) const;
     MessageWire message_wire(int from, int to) const;

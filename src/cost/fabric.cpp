@@ -11,10 +11,6 @@ namespace lockstep::cost {
 
 namespace {
 
-/// Share of the wire rate of NICs that large collectives reach: 8 x 200 Gb/s 192 of 200 GB/s, 8 x 400 Gb/s 380 of 400
-/// (NVIDIA, NCCL slides), 4 x 200 Gb/s 86 of 100 (nccl-tests log, two nodes); their mean.
-constexpr double network_efficiency = 0.92;
-
 /// Runs of ranks on one node: node and local indices, in order.
 std::vector<std::pair<int, std::vector<int>>> by_node(const machine::Placement& placement,
                                                       const std::vector<int>& ranks) {
@@ -82,10 +78,10 @@ std::vector<Bandwidth> Fabric::capacities() const {
         for (std::size_t i = 0; i < links.capacities().size(); ++i) {
             const bool is_inside = static_cast<std::int32_t>(i) < links.first_nic();
             result.push_back(links.capacities()[i] *
-                             (is_inside ? std::min(calibration.link, 1.0) : network_efficiency));
+                             (is_inside ? std::min(calibration.link, 1.0) : calibration.network));
         }
     }
-    for (const Bandwidth uplink : uplinks_) result.insert(result.end(), 2, uplink * network_efficiency);
+    for (const Bandwidth uplink : uplinks_) result.insert(result.end(), 2, uplink * machine_.calibration.network);
     return result;
 }
 
@@ -137,7 +133,7 @@ void Fabric::add(Loads& to, int node, const Loads& loads, double times) const {
 /// The way to or from NICs. Their traffic may use an inner link up to its rate times the network's efficiency, whatever
 /// share of it transfers inside the node reach.
 void Fabric::add_way(Loads& to, int node, const Loads& way, double times) const {
-    const double inside = std::min(machine_.calibration_of(node).link, 1.0) / network_efficiency;
+    const double inside = std::min(machine_.calibration_of(node).link, 1.0) / machine_.calibration_of(node).network;
     for (const step::LinkLoad& load : way)
         to.push_back({first_of(node) + load.link,
                       load.share * times * (load.link < links_of(node).first_nic() ? std::min(inside, 1.0) : 1)});

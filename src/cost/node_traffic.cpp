@@ -70,6 +70,7 @@ NodeTraffic find_traffic(const NodeLinks& links, const std::vector<int>& gpus) {
     if (gpus.size() < 2) return traffic;
     const machine::RingChannels channels = machine::find_rings(links.topology(), gpus);
     traffic.channels = channels.total();
+    traffic.is_on_nvlink = channels.proximity == machine::Proximity::nvlink;
     traffic.pair_seconds_per_byte = seconds_per_pair_byte(links, gpus);
     const double part = 1 / static_cast<double>(channels.rings.size());
     for (const std::vector<int>& ring : channels.rings)

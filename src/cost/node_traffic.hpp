@@ -10,6 +10,7 @@ namespace lockstep::cost {
 /// Of given GPUs of a node. Shares are for each byte that every rank of the communicator sends.
 struct NodeTraffic {
     Bandwidth channels;                ///< all ring channels together; 0 for one GPU
+    bool is_on_nvlink = false;         ///< every hop of these rings
     double pair_seconds_per_byte = 0;  ///< each GPU to each other one, one byte a pair
     Loads ring;                        ///< the channels' links inside the node; each channel carries its part
     Loads pairs;                       ///< one byte from each GPU to each other one

@@ -24,7 +24,7 @@ std::string_view nearest_precision(const machine::Device& device, MathType math)
 
 FlopRate peak_rate(const machine::Device& device, MathType math) {
     const auto peak = device.peak(math);
-    if (peak && peak->value > 0) return *peak;
+    if (peak && peak->value > 0) return *peak * device.clock;
     std::string known;
     for (const machine::PeakRate& p : device.peaks)
         known += fmt::format("{}{}", known.empty() ? "" : ", ", to_string(p.type));

@@ -5,8 +5,8 @@
 
 namespace lockstep::cost {
 
-/// Dense peak of `math` on `device`. Throws InputError when the device has no units for it, naming the types it has and
-/// the precision to ask for instead: nothing is emulated in silence.
+/// Dense peak of `math` on `device` at the clock it runs at. Throws InputError when the device has no units for it,
+/// naming the types it has and the precision to ask for instead: nothing is emulated in silence.
 FlopRate peak_rate(const machine::Device& device, MathType math);
 
 }  // namespace lockstep::cost

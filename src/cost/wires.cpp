@@ -44,13 +44,17 @@ Wires find_wires(const Fabric& fabric, const machine::Machine& machine, const ma
     const auto by_node = locals_by_node(placement, ranks);
     Wires wires;
     wires.ranks = static_cast<int>(ranks.size());
+    bool is_on_nvlink = true;
     wires.nodes = static_cast<int>(by_node.size());
     wires.slowest_node = by_node.begin()->first;
     Bandwidth least_reached;
+    std::vector<int> nodes;
     for (const auto& [node, locals] : by_node) {
+        nodes.push_back(node);
         wires.local_ranks = std::max(wires.local_ranks, static_cast<int>(locals.size()));
         if (locals.size() < 2) continue;
         const NodeTraffic& traffic = fabric.traffic(node, locals);
+        is_on_nvlink = is_on_nvlink && traffic.is_on_nvlink;
         wires.pair_seconds_per_byte = std::max(wires.pair_seconds_per_byte, traffic.pair_seconds_per_byte);
         const Bandwidth reached = traffic.channels * machine.calibration_of(node).link;
         if (wires.channels.value > 0 && reached >= least_reached) continue;
@@ -62,6 +66,7 @@ Wires find_wires(const Fabric& fabric, const machine::Machine& machine, const ma
         wires.network = fabric.network_rate(ranks);
         wires.network_latency = machine.network->latency;
     }
+    wires.offer = find_offer(machine, nodes, wires.local_ranks, is_on_nvlink);
     const int kind = machine.kind_of(wires.slowest_node);
     wires.slowest_node = 0;
     while (machine.kind_of(wires.slowest_node) != kind) ++wires.slowest_node;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cost/fabric.hpp"
+#include "cost/nccl_offer.hpp"
 
 namespace lockstep::cost {
 
@@ -19,6 +20,7 @@ struct Wires {
     Bandwidth network;                 ///< of one node, for this communicator; 0 inside one node
     Seconds network_latency;           ///< one way
     double pair_seconds_per_byte = 0;  ///< time to move one byte from each local rank to each other one, over the links
+    NcclOffer offer = {};              ///< of its nodes together
     int slowest_node = 0;  ///< whose calibration counts: the first of the kind with the least channel rate reached
     bool operator==(const Wires&) const = default;
 };

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 
@@ -29,7 +30,7 @@ void describe_collective(record::RunDescription& run, const experiment::Collecti
 }
 
 void describe_training(record::RunDescription& run, const experiment::Experiment& experiment,
-                       const step::StepGraph& graph, const machine::Device& device) {
+                       const step::StepGraph& graph, const machine::Machine& machine) {
     run.model = experiment.model.name;
     run.precision = to_string(experiment.precision);
     run.framework = experiment.framework.name;
@@ -37,7 +38,7 @@ void describe_training(record::RunDescription& run, const experiment::Experiment
     run.throughput_unit = experiment.model.sample_unit + "/s";
     run.tokens_per_sample = experiment.model.tokens_per_sample();
     run.model_flops = graph.model_flops;
-    if (const auto peak = peak_for(device, experiment.precision)) {
+    if (const auto peak = peak_for(machine, graph.placement, experiment.precision)) {
         run.peak = peak->rate;
         run.peak_source = peak->source;
     }
@@ -60,13 +61,48 @@ std::string machine_title(const config::Node& machine) {
                                                    : "network in place");
 }
 
-std::optional<PeakUsed> peak_for(const machine::Device& device, Precision precision) {
+namespace {
+
+struct RanksOfDevice {
+    machine::Device device;
+    int ranks = 0;
+};
+
+std::vector<RanksOfDevice> ranks_by_device(const machine::Machine& machine, const machine::Placement& placement) {
+    std::vector<RanksOfDevice> result;
+    for (int node = 0; node < placement.nodes(); ++node) {
+        const machine::Device& device = machine.device_of(node);
+        const int ranks = std::min(placement.ranks_per_node, placement.ranks - node * placement.ranks_per_node);
+        const auto known =
+            std::ranges::find_if(result, [&](const RanksOfDevice& r) { return r.device.name == device.name; });
+        known == result.end() ? result.push_back({device, ranks}) : void(known->ranks += ranks);
+    }
+    return result;
+}
+
+}  // namespace
+
+std::optional<PeakUsed> peak_for(const machine::Machine& machine, const machine::Placement& placement,
+                                 Precision precision) {
     const MathType type = math_type(precision);
-    const auto rate = device.peak(type);
-    if (!rate) return std::nullopt;
-    std::string source = device.sources.empty() ? device.name : device.sources.front();
-    return PeakUsed{*rate,
-                    fmt::format("{} dense {} of {}: {}", config::format(*rate), to_string(type), device.name, source)};
+    const auto parts = ranks_by_device(machine, placement);
+    FlopRate sum;
+    std::string each;
+    for (const RanksOfDevice& part : parts) {
+        const auto rate = part.device.peak(type);
+        if (!rate) return std::nullopt;
+        sum += static_cast<double>(part.ranks) * *rate;
+        each += fmt::format("{}{} of {} on {} ranks", each.empty() ? "" : ", ", config::format(*rate), part.device.name,
+                            part.ranks);
+    }
+    const machine::Device& first = parts.front().device;
+    const std::string source = first.sources.empty() ? first.name : first.sources.front();
+    if (parts.size() == 1)
+        return PeakUsed{*first.peak(type), fmt::format("{} dense {} of {}: {}", config::format(*first.peak(type)),
+                                                       to_string(type), first.name, source)};
+    const FlopRate mean = sum / static_cast<double>(placement.ranks);
+    return PeakUsed{
+        mean, fmt::format("{} dense {}, the mean of mixed devices ({})", config::format(mean), to_string(type), each)};
 }
 
 record::RunDescription describe_run(const experiment::Experiment& experiment, const step::StepGraph& graph,
@@ -87,9 +123,9 @@ record::RunDescription describe_run(const experiment::Experiment& experiment, co
     if (experiment.collective)
         describe_collective(run, *experiment.collective);
     else
-        describe_training(run, experiment, graph, machine.device);
+        describe_training(run, experiment, graph, machine);
     run.memory = executor.memory();
-    run.memory_capacity = machine.device.memory;
+    run.memory_capacity = machine.smallest_device(graph.placement).memory;
     run.series_text = experiment.series_text();
     run.texts["experiment.json"] = experiment.merged.canonical();
     add_text(run, "machine.yaml", machine.file);

@@ -21,11 +21,13 @@ record::RunDescription describe_run(const experiment::Experiment& experiment, co
 /// The name of a machine as an experiment writes it: "dgx-a100-40gb", "4x dgx-a100-80gb (ib-hdr-8)".
 std::string machine_title(const config::Node& machine);
 
-/// Peak rate for the precision's math type, with "where it comes from"; nothing when the device has no such units.
+/// Mean peak rate of the ranks for the precision's math type, with "where it comes from"; nothing when one of their
+/// devices has no such units.
 struct PeakUsed {
     FlopRate rate;
     std::string source;
 };
-std::optional<PeakUsed> peak_for(const machine::Device& device, Precision precision);
+std::optional<PeakUsed> peak_for(const machine::Machine& machine, const machine::Placement& placement,
+                                 Precision precision);
 
 }  // namespace lockstep::drive

@@ -43,6 +43,16 @@ void add_axis(std::vector<ListAxis>& axes, std::string path, const Node* value, 
     if (!values.empty()) axes.push_back({std::move(path), std::move(values)});
 }
 
+/// The lists of a mapping and of the mappings in it.
+void add_axes_below(std::vector<ListAxis>& axes, const std::string& path, const Node& mapping,
+                    config::Diagnostics& diagnostics) {
+    for (const auto& entry : mapping.entries()) {
+        const std::string below = path + "." + entry.key;
+        add_axis(axes, below, &entry.value, diagnostics);
+        add_axes_below(axes, below, entry.value, diagnostics);
+    }
+}
+
 }  // namespace
 
 std::vector<ListAxis> find_axes(const Node& document, config::Diagnostics& diagnostics) {
@@ -52,6 +62,7 @@ std::vector<ListAxis> find_axes(const Node& document, config::Diagnostics& diagn
         if (const Node* const keys = document.find(parent))
             for (const auto& entry : keys->entries())
                 if (entry.key != list_value) add_axis(axes, parent + "." + entry.key, &entry.value, diagnostics);
+    if (const Node* const knobs = document.find("knobs")) add_axes_below(axes, "knobs", *knobs, diagnostics);
     return axes;
 }
 

@@ -14,6 +14,7 @@
 #include "config/document.hpp"
 #include "experiment/collective.hpp"
 #include "experiment/failures.hpp"
+#include "machine/knobs.hpp"
 #include "machine/machine.hpp"
 #include "machine/placement.hpp"
 #include "machine/variation.hpp"
@@ -46,6 +47,7 @@ struct Experiment {
     plan::Optimizer optimizer = plan::Optimizer::sgd_momentum;
     std::optional<InputPipeline> input;
     std::optional<Failures> failures;
+    machine::Knobs knobs;          ///< of predictions
     machine::Variation variation;  ///< of ranks, in predictions
     int steps = 50;
     int warmup = 10;
@@ -86,12 +88,12 @@ struct LoadedExperiments {
 };
 
 /// Reads, overrides and expands. Lists of model, machine, precision, framework, batch_per_rank, global_batch,
-/// accumulation, optimizer, plan keys (but stage_blocks, whose value is a list) and of failures and collective make one
-/// point for each combination, the last of them varying fastest; `ranks` stays a list. A later override of a path
-/// replaces an earlier one, and one of batch_per_rank or global_batch replaces the other of the file. Defaults: machine
-/// host, ranks [1], precision fp32, framework pytorch-ddp, accumulation 1 (unless plan.microbatch tells it), optimizer
-/// sgd-momentum for images and adam for sequences, steps 50, warmup 10, seed 1, threads_per_rank 0. Throws InputError
-/// with every error of the file, of the overrides ("--set ranks=0: ...") and of what they name.
+/// accumulation, optimizer, plan keys (but stage_blocks, whose value is a list) and of failures, knobs and collective
+/// make one point for each combination, the last of them varying fastest; `ranks` stays a list. A later override of a
+/// path replaces an earlier one, and one of batch_per_rank or global_batch replaces the other of the file. Defaults:
+/// machine host, ranks [1], precision fp32, framework pytorch-ddp, accumulation 1 (unless plan.microbatch tells it),
+/// optimizer sgd-momentum for images and adam for sequences, steps 50, warmup 10, seed 1, threads_per_rank 0. Throws
+/// InputError with every error of the file, of the overrides ("--set ranks=0: ...") and of what they name.
 LoadedExperiments load_experiment(const std::filesystem::path& file, const std::vector<Override>& overrides,
                                   const config::DataPath& data);
 

@@ -113,6 +113,30 @@ Node merged_input(const InputPipeline& input, const Node& written) {
     return merger.take();
 }
 
+Node merged_link_rates(const machine::Knobs& knobs, const Node& written) {
+    Merger merger(written, written.where());
+    const auto add = [&](std::string_view key, const std::optional<Bandwidth>& rate) {
+        if (rate) merger.text(key, exact_text(*rate));
+    };
+    add("nvlink", knobs.nvlink);
+    add("pcie", knobs.pcie);
+    add("socket", knobs.socket);
+    add("network", knobs.nic);
+    return merger.take();
+}
+
+Node merged_knobs(const machine::Knobs& knobs, const Node& written) {
+    Merger merger(written, written.where());
+    if (knobs.peer_to_peer) merger.flag("peer_to_peer", *knobs.peer_to_peer);
+    if (knobs.nics_per_node) merger.number("nics_per_node", *knobs.nics_per_node);
+    if (knobs.algorithm) merger.text("nccl_algo", std::string(machine::to_string(*knobs.algorithm)));
+    if (knobs.protocol) merger.text("nccl_proto", std::string(machine::to_string(*knobs.protocol)));
+    if (knobs.power_cap) merger.text("power_cap", fmt::format("{} W", knobs.power_cap->value));
+    if (const Node* const rates = written.find("link_rates"))
+        merger.node("link_rates", merged_link_rates(knobs, *rates));
+    return merger.take();
+}
+
 Node merged_collective(const CollectiveRequest& collective, const Node& written) {
     Merger merger(written, {std::string(default_origin), 0, 0});
     merger.text("kind", std::string(to_string(collective.kind)));
@@ -181,6 +205,7 @@ Node merged_point(const Experiment& point, const Node& document) {
     merger.numbers("ranks", point.ranks);
     if (!point.collective) merge_training(merger, point, document);
     merger.same("variation");
+    if (!point.knobs.names().empty()) merger.node("knobs", merged_knobs(point.knobs, *document.find("knobs")));
     merger.number("steps", point.steps);
     merger.number("warmup", point.warmup);
     merger.number("seed", point.seed);

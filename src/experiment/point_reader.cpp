@@ -117,6 +117,7 @@ Experiment PointReader::read(const Node& document, config::Diagnostics& diagnost
     experiment.ranks = read_ranks(object);
     experiment.variation =
         read_variation(object, experiment.ranks.empty() ? plan::max_ranks : std::ranges::max(experiment.ranks));
+    if (const auto knobs = object.node("knobs")) experiment.knobs = machine::read_knobs(*knobs, diagnostics);
     experiment.steps = static_cast<int>(object.integer("steps", 1, max_steps));
     experiment.warmup = static_cast<int>(object.integer("warmup", 0, max_steps));
     experiment.seed = static_cast<std::uint64_t>(object.integer("seed", 0));

@@ -12,9 +12,19 @@ using config::Diagnostics;
 using config::Node;
 using config::Object;
 
-constexpr std::string_view names[] = {
-    "gemm",        "convolution", "attention",       "memory",  "gemm_half_work_gflop", "kernel_overhead",
-    "host_per_op", "link",        "collective_base", "per_hop", "network_per_hop",      "compute_slowdown"};
+constexpr std::string_view names[] = {"gemm",
+                                      "convolution",
+                                      "attention",
+                                      "memory",
+                                      "gemm_half_work_gflop",
+                                      "kernel_overhead",
+                                      "host_per_op",
+                                      "link",
+                                      "collective_base",
+                                      "per_hop",
+                                      "network_per_hop",
+                                      "network",
+                                      "compute_slowdown"};
 
 void forget_source(Calibration& calibration, std::string_view constant) {
     std::erase_if(calibration.constant_sources,
@@ -79,6 +89,7 @@ Calibration read_calibration(const Node& node, Diagnostics& diagnostics, Calibra
     constants.read_time("collective_base", result.collective_base);
     constants.read_time("per_hop", result.per_hop);
     constants.read_time("network_per_hop", result.network_per_hop);
+    constants.read_share("network", result.network, 1);
     constants.read_number("compute_slowdown", result.compute_slowdown, 0.99);
     constants.object().finish();
     return result;

@@ -25,7 +25,11 @@ struct Calibration {
     Seconds collective_base{20e-6};  ///< fixed time of a collective inside a node
     Seconds per_hop{3e-6};           ///< added per ring step inside a node
     Seconds network_per_hop{15e-6};  ///< added per ring step between nodes
-    double compute_slowdown = 0.1;   ///< share of compute speed lost while a collective runs beside it
+    /// Share of the rate of the NICs that a large collective reaches. The default is the mean of three measurements: 8
+    /// x 200 Gb/s 192 of 200 GB/s and 8 x 400 Gb/s 380 of 400 (NVIDIA, NCCL slides), 4 x 200 Gb/s 86 of 100 (nccl-tests
+    /// log, two nodes).
+    double network = 0.92;
+    double compute_slowdown = 0.1;  ///< share of compute speed lost while a collective runs beside it
     std::string source = "default constants, not measured";
     std::vector<std::string> constant_sources;  ///< "gemm: ...", one for each constant that has its own source
 };

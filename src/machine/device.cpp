@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 
 #include "machine/field.hpp"
 
@@ -88,6 +89,13 @@ std::optional<FlopRate> Device::peak(MathType type) const {
     for (const PeakRate& p : peaks)
         if (p.type == type && (!best || p.dense > *best)) best = p.dense;
     return best;
+}
+
+int capability_major(const Device& device) {
+    int major = 0;
+    const std::string& text = device.compute_capability;
+    std::from_chars(text.data(), text.data() + text.size(), major);
+    return major;
 }
 
 Device read_device(const Node& node, Diagnostics& diagnostics) {

@@ -57,6 +57,7 @@ struct Device {
     NvLink nvlink;
     Pcie pcie;
     Watts power;
+    double clock = 1;  ///< its compute clock over the one the peaks are of; below 1 under a power cap
     std::optional<Price> price;
     std::string calibration;  ///< a name in topology/calibration/; empty: the device's own name is looked up there
     std::vector<std::string> sources;
@@ -66,6 +67,9 @@ struct Device {
     /// Dense peak of a math type; nothing when the device has no units for it.
     std::optional<FlopRate> peak(MathType type) const;
 };
+
+/// 9 of compute capability "9.0"; 0 where it isn't told.
+int capability_major(const Device& device);
 
 /// Reads a device document; all errors go to `diagnostics`.
 Device read_device(const config::Node& node, config::Diagnostics& diagnostics);

@@ -98,7 +98,9 @@ std::string change_links(Topology& topology, const Fault& fault) {
         const std::string what = fmt::format("{} {}", ends, to_string(link.kind));
         require_below(fault, link.per_direction, what);
         text += fmt::format("{}{} {}", text.empty() ? "" : ", ", what, left_text(fault, link.per_direction));
-        link.per_direction = left_of(fault, link.per_direction);
+        const Bandwidth left = left_of(fault, link.per_direction);
+        link.left *= left / link.per_direction;
+        link.per_direction = left;
     }
     if (text.empty())
         throw InputError(fmt::format("faults: no link joins {} and {} in node {}; `machine show` lists the links",

@@ -21,6 +21,13 @@ Placement Machine::place(int ranks) const {
     return {ranks, std::min(ranks, devices_per_node())};
 }
 
+int Machine::first_of_kind(int kind) const {
+    if (kind == 0) return 0;
+    const auto first = std::ranges::find(kind_of_node, kind);
+    if (first == kind_of_node.end()) throw LogicError(fmt::format("no node is of kind {}", kind));
+    return static_cast<int>(first - kind_of_node.begin());
+}
+
 const Device& Machine::smallest_device(const Placement& placement) const {
     const Device* smallest = &device;
     for (int n = 0; n < placement.nodes(); ++n)

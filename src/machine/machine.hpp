@@ -8,6 +8,7 @@
 
 #include "config/document.hpp"
 #include "machine/calibration.hpp"
+#include "machine/collective_choice.hpp"
 #include "machine/device.hpp"
 #include "machine/placement.hpp"
 #include "machine/rings.hpp"
@@ -15,7 +16,13 @@
 
 namespace lockstep::machine {
 
-/// Between nodes. The rate of a node is nics_per_node * per_nic, divided by `oversubscription` (1 = full bisection).
+/// Between nodes, node by node in groups of nodes_per_leaf:
+///   - without rails a leaf switch joins all NICs of its group. What its N nodes send to other leaves shares
+///     N nics_per_node per_nic / oversubscription each way (1 = full bisection); what stays in the leaf is limited by
+///     the NICs alone;
+///   - with rails a group has a leaf for each NIC index: NIC i of all its nodes is on leaf i, which N per_nic /
+///     oversubscription leave. Traffic from NIC i to NIC i of the group stays in the leaf, any other leaves it.
+/// A leaf of one node (the default) makes `oversubscription` a divisor of each node's own rate.
 struct Network {
     std::string name;
     Bandwidth per_nic;      ///< one direction
@@ -23,6 +30,8 @@ struct Network {
     Seconds latency;        ///< one way, between two hosts
     double oversubscription = 1;
     std::vector<std::string> sources;
+    int nodes_per_leaf = 1;
+    bool has_rails = false;
 };
 
 /// Reads a network document; all errors go to `diagnostics`.
@@ -54,7 +63,8 @@ struct Machine {
     std::vector<Bandwidth> nics = {};       ///< as NodeKind
     std::vector<NodeKind> more_kinds = {};  ///< kinds 1, 2 ..., numbered by their first node
     std::vector<int> kind_of_node = {};     ///< by node; empty: all are of kind 0
-    std::vector<NodeFault> faults = {};     ///< by node; what they change is in the kinds already
+    ForcedCollectives forced = {};
+    std::vector<NodeFault> faults = {};  ///< by node; what they change is in the kinds already
     std::vector<std::string> sources;
     std::vector<std::string> notes;
     std::filesystem::path file;
@@ -70,6 +80,7 @@ struct Machine {
     std::vector<Bandwidth> nics_of(int of) const;
     /// Nodes of equal kind are alike in everything.
     int kind_of(int of) const { return kind_of_node.empty() ? 0 : kind_of_node[static_cast<std::size_t>(of)]; }
+    int first_of_kind(int kind) const;
     int kinds() const { return 1 + static_cast<int>(more_kinds.size()); }
     const Device& device_of_kind(int kind) const { return kind == 0 ? device : more(kind).device; }
 

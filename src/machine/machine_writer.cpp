@@ -110,6 +110,7 @@ std::string calibration_lines(const Calibration& c) {
     add("collective_base", time(c.collective_base));
     add("per_hop", time(c.per_hop));
     add("network_per_hop", time(c.network_per_hop));
+    add("network", number(c.network));
     add("compute_slowdown", number(c.compute_slowdown));
     return text;
 }

@@ -34,6 +34,7 @@ struct Link {
     int count = 1;            ///< physical links bundled
     Bandwidth per_direction;  ///< of the whole bundle
     Seconds latency;          ///< 0: not known
+    double left = 1;          ///< what a fault leaves of the normal rate; per_direction is what is left
 };
 using LinkId = Id<Link>;
 

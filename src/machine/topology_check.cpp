@@ -14,14 +14,14 @@ namespace {
 bool is_on_nvlink(VertexKind k) { return k == VertexKind::gpu || k == VertexKind::nvswitch; }
 bool is_on_pcie(VertexKind k) { return k != VertexKind::nvswitch; }
 
+}  // namespace
+
 bool has_route(const Topology& topology, int a, int b) {
     try {
         find_route(topology, topology.gpu(a), topology.gpu(b));
         return true;
     } catch (const RuntimeError&) { return false; }
 }
-
-}  // namespace
 
 bool can_join(LinkKind kind, VertexKind a, VertexKind b) {
     const auto one_of_each = [&](VertexKind x, VertexKind y) { return (a == x && b == y) || (a == y && b == x); };

@@ -38,9 +38,9 @@ std::string format_constants(const machine::Calibration& c) {
     text +=
         fmt::format("  gemm {:.3g} (half of it at {:.3g} GFLOP), convolution {:.3g}, attention {:.3g}, memory {:.3g}\n",
                     c.gemm, c.gemm_half_work_gflop, c.convolution, c.attention, c.memory);
-    text +=
-        fmt::format("  link {:.3g}, a collective {} + {} a step ({} between nodes)\n", c.link,
-                    config::format(c.collective_base), config::format(c.per_hop), config::format(c.network_per_hop));
+    text += fmt::format("  link {:.3g}, network {:.3g}, a collective {} + {} a step ({} between nodes)\n", c.link,
+                        c.network, config::format(c.collective_base), config::format(c.per_hop),
+                        config::format(c.network_per_hop));
     text += fmt::format("  {} a kernel, compute {:.3g} slower beside a collective\n", config::format(c.kernel_overhead),
                         c.compute_slowdown);
     text += wrapped(c.source, "  source: ");

@@ -1,5 +1,6 @@
 #include "machine/smi_matrix.hpp"
 #include "report/machine_tables.hpp"
+#include "report/node_kinds.hpp"
 
 namespace lockstep::report {
 
@@ -46,8 +47,8 @@ config::Json matrix_json(const Topology& topology) {
     return json;
 }
 
-config::Json rings_json(const Machine& m) {
-    const auto rings = machine::rings_of_node(m.node);
+config::Json rings_json(const Topology& node) {
+    const auto rings = machine::rings_of_node(node);
     if (!rings) return {};
     config::Json channels = config::Json::array();
     for (const auto& ring : rings->rings) {
@@ -71,6 +72,8 @@ config::Json network_json(const Machine& m) {
     json.set("nics_per_node", n.nics_per_node > 0 ? n.nics_per_node : m.node.nics());
     json.set("latency_s", n.latency.value);
     json.set("oversubscription", n.oversubscription);
+    json.set("nodes_per_leaf", n.nodes_per_leaf);
+    json.set("rails", n.has_rails);
     config::Json& sources = json.set("sources", config::Json::array());
     for (const std::string& source : n.sources) sources.push(source);
     return json;
@@ -89,11 +92,50 @@ config::Json calibration_json(const machine::Calibration& c) {
     json.set("collective_base_s", c.collective_base.value);
     json.set("per_hop_s", c.per_hop.value);
     json.set("network_per_hop_s", c.network_per_hop.value);
+    json.set("network", c.network);
     json.set("compute_slowdown", c.compute_slowdown);
     json.set("source", c.source);
     config::Json& sources = json.set("constant_sources", config::Json::array());
     for (const std::string& source : c.constant_sources) sources.push(source);
     return json;
+}
+
+/// [[first, last], ...] of the nodes of a kind.
+config::Json node_ranges_json(const Machine& m, int kind) {
+    config::Json ranges = config::Json::array();
+    for (const auto& [first, last] : node_ranges(m, kind)) {
+        config::Json& range = ranges.push(config::Json::array());
+        range.push(first);
+        range.push(last);
+    }
+    return ranges;
+}
+
+config::Json kinds_json(const Machine& m) {
+    config::Json kinds = config::Json::array();
+    for (int k = 0; k < m.kinds(); ++k) {
+        const int node = m.first_of_kind(k);
+        config::Json& kind = kinds.push(config::Json::object());
+        kind.set("nodes", node_ranges_json(m, k));
+        kind.set("device", m.device_of(node).name);
+        const config::Json topology = topology_json(m.topology_of(node));
+        for (const auto& [key, value] : std::get<config::Json::Object>(topology.value())) kind.set(key, value);
+        kind.set("rings", rings_json(m.topology_of(node)));
+        config::Json& nics = kind.set("nics", config::Json::array());
+        for (const Bandwidth rate : m.nics_of(node)) nics.push(rate.value);
+        kind.set("calibration", calibration_json(m.calibration_of(node)));
+    }
+    return kinds;
+}
+
+config::Json faults_json(const Machine& m) {
+    config::Json faults = config::Json::array();
+    for (const machine::NodeFault& fault : m.faults) {
+        config::Json& item = faults.push(config::Json::object());
+        item.set("node", fault.node);
+        item.set("fault", fault.text);
+    }
+    return faults;
 }
 
 }  // namespace
@@ -109,9 +151,11 @@ config::Json machine_json(const Machine& m) {
     const config::Json topology = topology_json(m.node);
     for (const auto& [key, value] : std::get<config::Json::Object>(topology.value())) json.set(key, value);
     json.set("matrix", matrix_json(m.node));
-    json.set("rings", rings_json(m));
+    json.set("rings", rings_json(m.node));
     json.set("network", network_json(m));
     json.set("calibration", calibration_json(m.calibration));
+    if (m.kinds() > 1) json.set("kinds", kinds_json(m));
+    json.set("faults", faults_json(m));
     config::Json& notes = json.set("notes", config::Json::array());
     for (const std::string& note : m.notes) notes.push(note);
     config::Json& sources = json.set("sources", config::Json::array());

@@ -7,6 +7,7 @@
 #include "config/quantity.hpp"
 #include "machine/smi_matrix.hpp"
 #include "report/calibration_tables.hpp"
+#include "report/node_kinds.hpp"
 #include "report/table.hpp"
 #include "report/wrapped.hpp"
 
@@ -19,8 +20,8 @@ using machine::Machine;
 using machine::Topology;
 
 /// "6 x 25 GB/s = 150 GB/s".
-std::string rings_text(const Machine& m) {
-    const auto rings = machine::rings_of_node(m.node);
+std::string rings_text(const Topology& node) {
+    const auto rings = machine::rings_of_node(node);
     if (!rings) return "-";
     return fmt::format("{} x {} = {}", rings->rings.size(), config::format(rings->per_channel),
                        config::format(rings->total()));
@@ -73,8 +74,8 @@ std::string links_table(const Topology& topology) {
 }
 
 /// Equal rings are one line with their number.
-std::string rings_lines(const Machine& m) {
-    const auto rings = machine::rings_of_node(m.node);
+std::string rings_lines(const Topology& node) {
+    const auto rings = machine::rings_of_node(node);
     if (!rings) return "";
     std::vector<std::pair<std::vector<int>, int>> counted;
     for (const auto& ring : rings->rings) {
@@ -82,10 +83,15 @@ std::string rings_lines(const Machine& m) {
         same == counted.end() ? counted.emplace_back(ring, 1) : (++same->second, *same);
     }
     std::string text =
-        fmt::format("\nRing channels over the {} devices of a node: {}\n", m.devices_per_node(), rings_text(m));
+        fmt::format("\nRing channels over the {} devices of a node: {}\n", node.gpus(), rings_text(node));
     for (const auto& [ring, count] : counted)
         text += wrapped(fmt::format("{}", fmt::join(ring, " ")), fmt::format("  {:>3} x  ", count));
     return text;
+}
+
+std::string leaves_text(const machine::Network& n) {
+    if (n.nodes_per_leaf == 1) return "";
+    return fmt::format(", {} nodes a {}", n.nodes_per_leaf, n.has_rails ? "rail" : "leaf");
 }
 
 std::string network_lines(const Machine& m) {
@@ -94,8 +100,35 @@ std::string network_lines(const Machine& m) {
     return wrapped(
         fmt::format("{}: {} in a node, {} one way{}", n.name.empty() ? "in place" : n.name, network_text(m),
                     config::format(n.latency),
-                    n.oversubscription > 1 ? fmt::format(", oversubscribed {:g}:1", n.oversubscription) : ""),
+                    n.oversubscription > 1 ? fmt::format(", oversubscribed {:g}:1", n.oversubscription) : "") +
+            leaves_text(n),
         "  network  ");
+}
+
+/// What a node of this kind has; of one that differs from the first kind by faults alone, what its rings become.
+std::string kind_lines(const Machine& m, int kind) {
+    const int node = m.first_of_kind(kind);
+    const Topology& topology = m.topology_of(node);
+    const bool is_new =
+        kind == 0 || m.device_of(node).name != m.device.name || topology.vertices.size() != m.node.vertices.size();
+    std::string text;
+    if (m.kinds() > 1) text += wrapped(fmt::format("{} of {}", nodes_text(m, kind), m.device_of(node).name), "\n");
+    if (is_new)
+        text += fmt::format("\n{}\nLinks of a node\n{}", machine::format_smi_matrix(topology), links_table(topology));
+    text += rings_lines(topology);
+    if (is_new) text += format_constants(m.calibration_of(node));
+    return text;
+}
+
+bool is_faulty(const Machine& m, int kind) {
+    return std::ranges::any_of(m.faults, [&](const auto& fault) { return m.kind_of(fault.node) == kind; });
+}
+
+std::vector<std::string> fault_texts(const Machine& m) {
+    std::vector<std::string> texts;
+    for (const machine::NodeFault& fault : m.faults)
+        texts.push_back(fmt::format("node {}: {}", fault.node, fault.text));
+    return texts;
 }
 
 }  // namespace
@@ -104,18 +137,20 @@ std::string format_machine_list(const std::vector<Machine>& machines) {
     Table table(
         {{"machine", Align::left}, {"nodes"}, {"devices"}, {"device", Align::left}, {"ring channels"}, {"network"}});
     for (const Machine& m : machines)
-        table.add({m.name, std::to_string(m.nodes), std::to_string(m.devices()), m.device.name, rings_text(m),
+        table.add({m.name, std::to_string(m.nodes), std::to_string(m.devices()), m.device.name, rings_text(m.node),
                    network_text(m)});
     return table.text() + "Ring channels over the devices of one node, one direction; `machine show NAME` has more.\n";
 }
 
 std::string format_machine(const Machine& m) {
     std::string text = fmt::format("{}: {}\n", m.name, m.title);
-    text +=
-        fmt::format("  {} node{} of {} {}\n", m.nodes, m.nodes == 1 ? "" : "s", m.devices_per_node(), m.device.name);
-    text += network_lines(m);
-    text += fmt::format("\n{}\nLinks of a node\n{}", machine::format_smi_matrix(m.node), links_table(m.node));
-    text += rings_lines(m) + format_constants(m.calibration);
+    for (int kind = 0; kind < m.kinds(); ++kind) {
+        const int count = kind_count(m, kind);
+        text += fmt::format("  {} node{} of {} {}{}\n", count, count == 1 ? "" : "s", m.devices_per_node(),
+                            m.device_of_kind(kind).name, is_faulty(m, kind) ? ", not whole" : "");
+    }
+    text += network_lines(m) + wrapped_list("Slow or missing", fault_texts(m));
+    for (int kind = 0; kind < m.kinds(); ++kind) text += kind_lines(m, kind);
     text += wrapped_list("Notes", m.notes) + wrapped_list("Sources", m.sources);
     if (m.network) text += wrapped_list("Sources of the network", m.network->sources);
     if (!m.file.empty()) text += fmt::format("\nFile: {}\n", m.file.string());

@@ -94,6 +94,7 @@ struct Alike {
     std::string kind, communicator, dtype;
     std::int64_t times = 0;
     Bytes most, total;
+    const step::Op* largest = nullptr;
 };
 
 std::string without_numbers(const std::string& name) {
@@ -120,6 +121,7 @@ std::vector<Alike> group_alike(const step::StepGraph& graph, const std::vector<S
             groups[place->second].name = pattern;
         Alike& group = groups[place->second];
         group.times += one.times;
+        if (group.largest == nullptr || group.most < one.op->bytes) group.largest = one.op;
         group.most = std::max(group.most, one.op->bytes);
         group.total += static_cast<double>(one.times) * one.op->bytes;
     }
@@ -134,8 +136,14 @@ bool is_alike(const Summary& a, const Summary& b) {
     });
 }
 
-void append_class(const step::StepGraph& graph, const step::RankClass& rank_class, const Summary& summary,
-                  std::string& text) {
+/// "ring ll128"; "" where it isn't known or is a message.
+std::string algorithm_of(const PlanView& view, const step::RankClass& rank_class, const step::Op& op) {
+    const auto* collective = std::get_if<step::Collective>(&op.kind);
+    return collective != nullptr && view.algorithm_of ? view.algorithm_of(rank_class, *collective) : "";
+}
+
+void append_class(const PlanView& view, const step::RankClass& rank_class, const Summary& summary, std::string& text) {
+    const step::StepGraph& graph = view.graph;
     text += fmt::format("\nclass {} ({} ranks): {}\n", rank_class.name, rank_class.multiplicity,
                         format_issues(graph, rank_class.program));
     text +=
@@ -149,12 +157,14 @@ void append_class(const step::StepGraph& graph, const step::RankClass& rank_clas
         return;
     }
     const std::vector<Alike> alike = group_alike(graph, summary.sent);
-    text += fmt::format("  {:<42} {:<16} {:<14} {:>6} {:>6} {:>12} {:>12}\n", "message", "kind", "communicator",
-                        "dtype", "times", "largest MB", "MB in all");
-    for (const Alike& group : alike)
-        text += fmt::format("  {:<42} {:<16} {:<14} {:>6} {:>6} {:>12.3f} {:>12.3f}\n", group.name, group.kind,
+    text += fmt::format("  {:<42} {:<16} {:<14} {:>6} {:>6} {:>12} {:>12}{}\n", "message", "kind", "communicator",
+                        "dtype", "times", "largest MB", "MB in all", view.algorithm_of ? "   largest by" : "");
+    for (const Alike& group : alike) {
+        const std::string algorithm = algorithm_of(view, rank_class, *group.largest);
+        text += fmt::format("  {:<42} {:<16} {:<14} {:>6} {:>6} {:>12.3f} {:>12.3f}{}{}\n", group.name, group.kind,
                             group.communicator, group.dtype, group.times, group.most.value * 1e-6,
-                            group.total.value * 1e-6);
+                            group.total.value * 1e-6, algorithm.empty() ? "" : "   ", algorithm);
+    }
 }
 
 config::Json memory_json(const step::MemoryUse& use) {
@@ -176,8 +186,8 @@ std::string peak_op(const step::StepGraph& graph, const step::MemoryPlan& memory
     return memory.peak_op < 0 ? "" : graph.op(memory.peak_op).name;
 }
 
-config::Json class_json(const step::StepGraph& graph, const step::RankClass& rank_class,
-                        const step::MemoryPlan& memory) {
+config::Json class_json(const PlanView& view, const step::RankClass& rank_class, const step::MemoryPlan& memory) {
+    const step::StepGraph& graph = view.graph;
     const Summary summary = summarise(graph, rank_class);
     config::Json json = config::Json::object();
     json.set("name", rank_class.name);
@@ -202,6 +212,8 @@ config::Json class_json(const step::StepGraph& graph, const step::RankClass& ran
         entry.set("dtype", dtype_of(*sent.op));
         entry.set("bytes", sent.op->bytes.value);
         entry.set("times", sent.times);
+        const std::string algorithm = algorithm_of(view, rank_class, *sent.op);
+        if (!algorithm.empty()) entry.set("algorithm", algorithm);
     }
     json.set("memory_bytes_per_rank", memory_json(memory.peak));
     json.set("peak_op", peak_op(graph, memory));
@@ -299,7 +311,7 @@ std::string format_plan(const PlanView& view) {
             text += fmt::format("\nclass {} ({} ranks): the work of {}\n", graph.classes[i].name,
                                 graph.classes[i].multiplicity, graph.classes[i - 1].name);
         else
-            append_class(graph, graph.classes[i], summary, text);
+            append_class(view, graph.classes[i], summary, text);
         before = std::move(summary);
     }
     return text + format_communicators(view) + format_memory(view);
@@ -332,7 +344,7 @@ config::Json plan_json(const PlanView& view) {
     }
     config::Json& classes = json.set("classes", config::Json::array());
     for (std::size_t i = 0; i < graph.classes.size(); ++i)
-        classes.push(class_json(graph, graph.classes[i], view.memory[i]));
+        classes.push(class_json(view, graph.classes[i], view.memory[i]));
     const step::MemoryPlan& most = largest(view.memory);
     json.set("memory_bytes_per_rank", memory_json(most.peak));
     json.set("peak_op", peak_op(graph, most));

@@ -29,10 +29,13 @@ bool is_trained_by_adam(const experiment::Experiment& experiment) {
 
 Bounds::Bounds(const Subject& subject) {
     const experiment::Experiment& experiment = subject.experiment;
-    const machine::Calibration& calibration = subject.machine.calibration;
     forward_per_sample_ = Flops{2 * least_multiply_adds(experiment.model)};
-    reached_ = cost::peak_rate(subject.machine.device, math_type(experiment.precision)) *
-               std::max({calibration.gemm, calibration.attention, calibration.convolution});
+    // The fastest kind of node: which ranks a stage is on isn't known here.
+    for (const machine::NodeKind& kind : machine::kinds_of(subject.machine)) {
+        const machine::Calibration& c = kind.calibration;
+        reached_ = std::max(reached_, cost::peak_rate(kind.device, math_type(experiment.precision)) *
+                                          std::max({c.gemm, c.attention, c.convolution}));
+    }
     has_experts_ = experiment.model.has_experts();
     for (const model::Parameter& parameter : experiment.model.parameters)
         if (parameter.trainable) parameters_ += static_cast<double>(parameter.elements());

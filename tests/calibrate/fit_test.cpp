@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "calibrate/gpu_points.hpp"
+#include "cost/collective_cost.hpp"
 
 namespace lockstep::calibrate {
 namespace {
@@ -106,6 +107,30 @@ TEST(FitCollectives, tells_steps_from_the_base_by_all_reduces_and_all_gathers) {
     EXPECT_NEAR(m.calibration.link, 0.5, 1e-6);
     for (const Comparison& c : comparisons) EXPECT_NEAR(c.residual(), 0, 1e-6) << c.what << " " << c.size;
     EXPECT_THAT(m.calibration.constant_sources, Contains("link: measured by a test (2 ranks)"));
+}
+
+TEST(FitCollectives, finds_the_constants_of_simple_though_small_sizes_take_other_protocols) {
+    machine::Machine m = two_gpus();
+    m.device.compute_capability = "8.0";
+    m.calibration.collective_base = 20_us;
+    m.calibration.per_hop = 3_us;
+    m.calibration.link = 0.7;
+    std::vector<int> ranks{0, 1};
+    const cost::Wires wires = cost::find_wires(m, m.place(2), ranks);
+    std::vector<CollectivePoint> points;
+    bool has_ll = false;
+    for (double bytes = 8; bytes <= 256 << 20; bytes *= 4)
+        for (const auto kind : {step::CollectiveKind::all_reduce, step::CollectiveKind::all_gather}) {
+            const auto choice = cost::choose_collective(m.calibration, wires, kind, Bytes{bytes});
+            has_ll = has_ll || choice.protocol == machine::CollectiveProtocol::ll;
+            points.push_back({kind, Bytes{bytes}, choice.time.latency + choice.time.transfer});
+        }
+    EXPECT_TRUE(has_ll);
+    m.calibration = {};
+    fit_collectives(m, 2, points, "t");
+    EXPECT_NEAR(m.calibration.collective_base.value, 20e-6, 1e-8);
+    EXPECT_NEAR(m.calibration.per_hop.value, 3e-6, 1e-8);
+    EXPECT_NEAR(m.calibration.link, 0.7, 1e-4);
 }
 
 TEST(FitCollectives, half_of_the_sizes_predict_the_other_half) {

@@ -131,6 +131,19 @@ TEST(Cluster, network_can_be_written_in_place) {
     EXPECT_DOUBLE_EQ(machine.network->oversubscription, 2);
 }
 
+TEST(Cluster, network_says_how_many_nodes_share_a_leaf_and_whether_by_rails) {
+    const std::string head = "{node: dgx-1v-16gb, count: 8, network: {per_nic: 100 Gb/s, latency: 2 us";
+    const auto [plain, no_errors] = read(head + "}}");
+    EXPECT_EQ(plain.network->nodes_per_leaf, 1);
+    EXPECT_FALSE(plain.network->has_rails);
+    const auto [machine, errors] = read(head + ", oversubscription: 2, nodes_per_leaf: 4, rails: true}}");
+    EXPECT_THAT(errors, IsEmpty());
+    EXPECT_EQ(machine.network->nodes_per_leaf, 4);
+    EXPECT_TRUE(machine.network->has_rails);
+    EXPECT_THAT(read(head + ", rails: true}}").errors, ElementsAre(HasSubstr("give nodes_per_leaf")));
+    EXPECT_THAT(read(head + ", nodes_per_leaf: 0}}").errors, ElementsAre(HasSubstr("nodes_per_leaf")));
+}
+
 TEST(Cluster, count_zero_a_missing_network_and_unknown_names_are_refused) {
     EXPECT_THAT(read("{node: dgx-2, count: 0, network: ib-edr-4}").errors,
                 ElementsAre(AllOf(StartsWith("m.yaml:1:22: count: "), HasSubstr("from 1 to"))));

@@ -98,6 +98,26 @@ TEST(MachineTables, cluster_shows_its_network_with_sources) {
                       HasSubstr("Sources of the network")));
 }
 
+TEST(MachineTables, show_tells_kinds_of_nodes_faults_and_leaves) {
+    config::Diagnostics diagnostics;
+    const auto cluster = machine::load_machine(
+        shipped_data(),
+        config::parse_text("{nodes: [{node: dgx-a100-80gb, count: 3}, {node: dgx-h100}], network: {per_nic: 25 GB/s, "
+                           "latency: 1 us, nodes_per_leaf: 2, rails: true}, faults: [{node: 1, link: [gpu0, "
+                           "nvswitch0], rate: 0.5}]}",
+                           "e.yaml"),
+        diagnostics);
+    diagnostics.throw_if_any();
+    EXPECT_THAT(format_machine(cluster),
+                AllOf(HasSubstr("2 nodes of 8 a100-sxm4-80gb"), HasSubstr("1 node of 8 h100-sxm5-80gb"),
+                      HasSubstr("Nodes 0, 2 of a100-sxm4-80gb"), HasSubstr("Node 3 of h100-sxm5-80gb"),
+                      HasSubstr("node 1: gpu0-nvswitch0 nvlink at 25 GB/s of 50 GB/s"),
+                      HasSubstr("1 node of 8 a100-sxm4-80gb, not whole"), HasSubstr("2 nodes a rail")));
+    EXPECT_THAT(machine_json(cluster).dump(-1),
+                AllOf(HasSubstr("\"kinds\":[{\"nodes\":[[0,0],[2,2]]"), HasSubstr("\"nodes_per_leaf\":2"),
+                      HasSubstr("\"faults\":[{\"node\":1,")));
+}
+
 TEST(MachineTables, json_has_the_matrix_and_every_ring) {
     const std::string text = machine_json(machine::load_machine(shipped_data(), "dgx-1v-16gb")).dump(-1);
     EXPECT_THAT(text, AllOf(HasSubstr("\"total\":150000000000"), HasSubstr("\"NV2\""), HasSubstr("\"network\":null")));
