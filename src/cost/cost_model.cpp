@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/random.hpp"
 #include "cost/collective_cost.hpp"
 #include "cost/compute_cost.hpp"
 #include "cost/peer.hpp"
@@ -71,16 +72,27 @@ CollectiveChoice CostModel::choice(const step::StepGraph& graph, int rank, const
     return choice_locked(graph, rank, collective);
 }
 
+CostModel::WireKey CostModel::key_of(const plan::Mesh& m, const step::Communicator& communicator, int rank) {
+    std::uint64_t axes = 0, stages = 0;
+    for (const plan::Axis axis : communicator.axes) axes |= std::uint64_t{1} << static_cast<int>(axis);
+    for (const int stage : communicator.stages) stages = random_bits(stages, static_cast<std::uint64_t>(stage), 1);
+    const auto extent = [](int n) { return static_cast<std::uint64_t>(n); };
+    return {extent(m.tp),
+            extent(m.cp),
+            extent(m.ep),
+            extent(m.dp),
+            extent(m.replica),
+            extent(m.pp),
+            axes,
+            stages,
+            extent(lowest_member(m, communicator, rank))};
+}
+
 /// Ranks that lie alike on their nodes have the same wires: rings are searched once for all of them.
 int CostModel::wires_number(const step::StepGraph& graph, const step::Communicator& communicator, int rank) const {
-    const plan::Mesh& m = graph.mesh;
-    WireKey key{{m.tp, m.cp, m.ep, m.dp, m.replica, m.pp},
-                communicator.axes,
-                communicator.stages,
-                lowest_member(m, communicator, rank)};
-    const auto [known, is_new] = number_of_communicator_.try_emplace(std::move(key));
+    const auto [known, is_new] = number_of_communicator_.try_emplace(key_of(graph.mesh, communicator, rank));
     if (!is_new) return known->second;
-    const std::vector<int> ranks = step::members(m, communicator, rank);
+    const std::vector<int> ranks = step::members(graph.mesh, communicator, rank);
     const double uplink_rate = fabric_.has_uplinks() ? fabric_.network_rate(ranks).value : 0;
     const auto [alike, is_first] =
         number_of_placing_.try_emplace({placing_of(machine_, placement_, ranks), uplink_rate});

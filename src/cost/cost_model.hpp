@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <deque>
 #include <map>
 #include <mutex>
@@ -39,11 +40,11 @@ public:
     const machine::Machine& machine() const { return machine_; }
 
 private:
-    using Extents = std::array<int, 6>;
-    /// mesh, axes, stages, lowest rank
-    using WireKey = std::tuple<Extents, std::vector<plan::Axis>, std::vector<int>, int>;
+    /// Mesh, axes as bits, a hash of the stages and the lowest rank. No vectors: it is asked for each rank of each
+    /// graph.
+    using WireKey = std::array<std::uint64_t, 9>;
+    static WireKey key_of(const plan::Mesh& mesh, const step::Communicator& communicator, int rank);
 
-    CollectiveChoice choice_locked(const step::StepGraph& graph, int rank, const step::Collective& collective) const;
     int wires_number(const step::StepGraph& graph, const step::Communicator& communicator, int rank) const;
     const Wires& wires(const step::StepGraph& graph, const step::Communicator& communicator, int rank) const;
     MessageWire message_wire(int from, int to) const;

@@ -53,7 +53,9 @@ Fabric::Fabric(const machine::Machine& machine, const machine::Placement& placem
     }
     first_of_node_.push_back(next);
     if (nodes < 2 || machine.network->oversubscription <= 1) return;
-    nodes_per_leaf_ = 1;
+    nodes_per_leaf_ = machine.network->nodes_per_leaf;
+    if (machine.network->has_rails)
+        for (int node = 0; node < nodes; ++node) rails_ = std::max(rails_, links_of(node).nics());
     const int groups = (nodes + nodes_per_leaf_ - 1) / nodes_per_leaf_;
     uplinks_.resize(static_cast<std::size_t>(groups * rails_));
     for (int node = 0; node < nodes; ++node) {

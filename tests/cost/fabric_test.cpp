@@ -138,6 +138,36 @@ TEST(Fabric, uplinks_of_oversubscribed_nodes_limit_what_leaves_them) {
     EXPECT_EQ(fabric.network_rate({0, 8}), 25_GBps);  // alone one NIC is less than the uplink
 }
 
+TEST(Fabric, what_stays_below_a_leaf_switch_does_not_load_its_uplink) {
+    machine::Machine m = shipped("{node: dgx-a100-40gb, count: 4, network: ib-hdr-8}");
+    m.network->oversubscription = 8;
+    m.network->nodes_per_leaf = 2;
+    const machine::Placement placement = m.place(32);
+    const Fabric fabric(m, placement);
+    // Leaves of 16 NICs of 25 GB/s, 8 : 1: 50 GB/s up and down.
+    EXPECT_EQ(fabric.network_rate(range(0, 16)), 200_GBps);
+    EXPECT_EQ(fabric.network_rate(range(0, 32)), 50_GBps);
+    EXPECT_EQ(fabric.message(0, 8).back().share, 1);
+    EXPECT_EQ(fabric.message(0, 16).size(), fabric.message(0, 8).size() + 2);  // up one leaf, down the other
+}
+
+TEST(Fabric, on_rails_neighbours_of_a_group_meet_in_one_switch) {
+    machine::Machine m = shipped("{node: dgx-a100-40gb, count: 4, network: ib-hdr-8}");
+    m.network->oversubscription = 2;
+    m.network->nodes_per_leaf = 2;
+    m.network->has_rails = true;
+    const machine::Placement placement = m.place(32);
+    const Fabric fabric(m, placement);
+    const std::size_t same_rail = fabric.message(3, 11).size();
+    EXPECT_EQ(fabric.message(3, 19).size(), same_rail + 2);  // another group: up and down
+    // Another rail of the group: over NVLink to the GPU whose NIC is on it, then no uplink either.
+    EXPECT_EQ(fabric.message(3, 12).size(), same_rail + 2);  // two ports
+    // A rail of two nodes, 2 : 1, lets 25 GB/s out of its group.
+    EXPECT_EQ(fabric.network_rate({3, 19}), 25_GBps);
+    m.network->oversubscription = 4;
+    EXPECT_EQ(Fabric(m, placement).network_rate({3, 19}), 12.5_GBps);
+}
+
 TEST(Fabric, pairs_of_all_to_all_load_what_they_cross) {
     const machine::Machine m = shipped("{node: dgx-a100-40gb, count: 2, network: ib-hdr-8}");
     const machine::Placement placement = m.place(16);
