@@ -45,6 +45,7 @@ private:
     using WireKey = std::array<std::uint64_t, 9>;
     static WireKey key_of(const plan::Mesh& mesh, const step::Communicator& communicator, int rank);
 
+    CollectiveChoice choice_locked(const step::StepGraph& graph, int rank, const step::Collective& collective) const;
     int wires_number(const step::StepGraph& graph, const step::Communicator& communicator, int rank) const;
     const Wires& wires(const step::StepGraph& graph, const step::Communicator& communicator, int rank) const;
     MessageWire message_wire(int from, int to) const;
