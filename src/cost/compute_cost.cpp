@@ -39,8 +39,9 @@ struct Roofline {
         if (a.algorithm == plan::AttentionAlgorithm::flash) return product(calibration.attention);
         // Kernels one after the other; the scores are written and read by the products and by the softmax between them
         // (4 passes forward; 6 backward, where their gradient is made too).
-        const double scores = static_cast<double>(a.batch * a.heads) * static_cast<double>(a.seq * a.seq);
-        const double passes = a.pass == step::Pass::forward ? 4 : 6;
+        const double scores = static_cast<double>(a.batch * a.heads) * static_cast<double>(a.seq * (a.seq + a.memory));
+        // Scores of relative positions are written, shifted into place (read and written) and added.
+        const double passes = (a.pass == step::Pass::forward ? 4 : 6) + (a.relative ? 4 : 0);
         const Bytes traffic = scores * passes * size_of(graph.tensor(op.in.at(0)).dtype);
         return matrix_time(calibration.gemm) + memory_time(op.bytes + traffic) + 3 * calibration.kernel_overhead;
     }

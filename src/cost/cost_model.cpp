@@ -58,7 +58,9 @@ step::CommunicationTime CostModel::communication(const step::StepGraph& graph, i
     const auto* collective = std::get_if<step::Collective>(&op.op->kind);
     if (!collective) throw LogicError("the communication time of another kind of op was asked for: " + op.op->name);
     const Wires& w = wires(graph, graph.communicators[collective->communicator.index()], rank);
-    return collective_time(calibration_of(w), w, collective->kind, buffer_bytes(*collective, w.ranks));
+    auto time = collective_time(calibration_of(w), w, collective->kind, buffer_bytes(*collective, w.ranks));
+    time.latency += collective->delay;
+    return time;
 }
 
 /// Ranks that lie alike on their nodes have the same wires: rings are searched once for all of them.

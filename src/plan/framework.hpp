@@ -28,6 +28,7 @@ struct Framework {
     // Structural traits: they change the graph, and real executors honour them.
     bool overlap = true;              ///< gradient communication beside the backward pass
     std::optional<DType> wire_dtype;  ///< of gradients on the wire; the gradient's own type when absent
+    bool wire_as_computed = false;    ///< the type of activations instead (fp16 in fp16-amp, whose gradients are fp32)
     Bytes bucket{25.0 * 1048576};
     Bytes first_bucket{1.0 * 1048576};
     BucketStorage bucket_storage = BucketStorage::copied;
@@ -38,6 +39,9 @@ struct Framework {
     Seconds host_per_op{6e-6};  ///< host time to issue one op
     Launch launch = Launch::asynchronous;
     int run_ahead = 1024;  ///< ops the host may be ahead of the device
+    /// From a bucket being complete to its collective being launched, where a background thread does it in cycles
+    /// (Horovod): half a cycle, and the agreement of the ranks on what is ready. 0: a hook launches it at once.
+    Seconds collective_delay{0};
     std::vector<std::string>
         sources;  ///< "TRAIT: where its value is from" or "TRAIT: assumed: why", one for each trait
     std::filesystem::path file;

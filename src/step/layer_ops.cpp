@@ -17,7 +17,9 @@ Convolution convolution_of(const Assembly& a, const model::Layer& layer, Pass pa
             .stride = c.stride,
             .padding = c.padding,
             .groups = c.groups,
-            .pass = pass};
+            .pass = pass,
+            .kernel_width = c.kernel_width,
+            .padding_width = c.padding_width};
 }
 
 Norm norm_of(const Assembly& a, const model::Layer& layer, TensorId x, Pass pass) {
@@ -109,8 +111,25 @@ Elementwise elementwise_of(const Assembly& a, const model::Layer& layer, TensorI
             op.positions = std::get<model::PositionEmbedding>(layer.kind).positions;
             break;
         case Kind::add_bias: op.width = width; break;
+        case Kind::channel_scale:
+        case Kind::channel_scale_backward:
+            op.width = layer.input[0];
+            op.batch = a.batch();
+            break;
         default: break;
     }
+    return op;
+}
+
+Slice part_of_concatenation(const Assembly& a, const model::Layer& layer, std::size_t slot, Pass pass) {
+    const std::int64_t blocks = std::get<model::Concatenate>(layer.kind).blocks;
+    const std::size_t joined = layer.output.rank() == 3 ? 0 : 1;
+    const auto width = [&](std::size_t i) { return a.layer(layer.inputs[i]).output[joined] / blocks; };
+    Slice op{.rows = a.batch() * (layer.output.elements() / layer.output[joined]) * blocks,
+             .width = layer.output[joined] / blocks,
+             .kept = width(slot),
+             .pass = pass};
+    for (std::size_t i = 0; i < slot; ++i) op.first += width(i);
     return op;
 }
 
