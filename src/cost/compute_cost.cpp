@@ -77,7 +77,7 @@ Seconds compute_time(const machine::Device& device, const machine::Calibration& 
                      const step::StepGraph& graph, const step::Op& op) {
     const Roofline roofline{device, calibration, graph, op};
     if (const auto* compute = std::get_if<step::Compute>(&op.kind))
-        return std::visit(roofline, *compute) + calibration.kernel_overhead;
+        return std::visit(roofline, *compute) + (op.is_fused ? Seconds{0} : calibration.kernel_overhead);
     if (const auto* copy = std::get_if<step::Copy>(&op.kind))
         return copy_time(roofline, *copy) + calibration.kernel_overhead;
     if (std::holds_alternative<step::HostSync>(op.kind) || std::holds_alternative<step::StreamWait>(op.kind))

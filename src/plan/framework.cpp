@@ -112,6 +112,10 @@ void read_costs(TraitReader& reader, Framework& f) {
     reader.trait("launch", [&](Object& o) {
         f.launch = choose<Launch>(o, {{"asynchronous", Launch::asynchronous}, {"blocking", Launch::blocking}});
     });
+    reader.trait("elementwise_fusion", [&](Object& o) {
+        f.elementwise_fusion =
+            choose<ElementwiseFusion>(o, {{"none", ElementwiseFusion::none}, {"chains", ElementwiseFusion::chains}});
+    });
     reader.trait("collective_delay", [&](Object& o) {
         f.collective_delay = o.seconds_or("value", f.collective_delay);
         if (f.collective_delay > Seconds{1})

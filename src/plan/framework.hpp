@@ -20,6 +20,9 @@ enum class AttentionAlgorithm { flash, unfused };
 enum class MemoryFormat { channels_last, packed };
 enum class BucketStorage { copied, view };  ///< gradients are copied into buckets and back, or live in them
 enum class OptimizerFusion { per_parameter, fused };
+/// chains: an element-wise op, a dropout or a norm behind another of these, on its result, is part of one kernel (torch
+/// script and torch.compile, XLA, fused norm kernels); none: each op is a kernel.
+enum class ElementwiseFusion { none, chains };
 enum class Launch { asynchronous, blocking };  ///< blocking: the host waits for each op
 
 struct Framework {
@@ -38,6 +41,7 @@ struct Framework {
     // Cost traits: only the simulator uses them.
     Seconds host_per_op{6e-6};  ///< host time to issue one op
     Launch launch = Launch::asynchronous;
+    ElementwiseFusion elementwise_fusion = ElementwiseFusion::none;
     int run_ahead = 1024;  ///< ops the host may be ahead of the device
     /// From a bucket being complete to its collective being launched, where a background thread does it in cycles
     /// (Horovod): half a cycle, and the agreement of the ranks on what is ready. 0: a hook launches it at once.

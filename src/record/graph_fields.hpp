@@ -158,6 +158,7 @@ void fields(V& v, step::Op& x) {
     v("name", x.name), v("phase", x.phase), v("kind", x.kind), v("in", x.in), v("out", x.out), v("after", x.after),
         v("stream", x.stream), v("layer", x.layer);
     v("math", x.math), v("flops", x.flops), v("bytes", x.bytes), v("host_time_s", x.host_time);
+    v.added("is_fused", x.is_fused);
     v("is_last_micro_batch_only", x.is_last_micro_batch_only);
 }
 template <class V>

@@ -338,6 +338,7 @@ struct Op {
     Flops flops;                     ///< a multiply-add is 2
     Bytes bytes;                     ///< least memory traffic; bytes of the buffer for a collective
     Seconds host_time;               ///< to issue it (cost trait of the framework)
+    bool is_fused = false;           ///< part of the kernel of the op before it (simulated only; see fusion.hpp)
     bool is_last_micro_batch_only =
         false;  ///< skipped in all passes but the last (gradient communication under accumulation)
 };

@@ -107,7 +107,7 @@ TEST(PublishedNames, every_training_row_has_a_machine_that_is_large_enough_a_mod
         const int nodes = std::stoi(row.at("nodes")), gpus = std::stoi(row.at("gpus"));
         const Node machine = names.machine(row.at("machine"), nodes);
         const auto [found, is_new] = machines.try_emplace(machine.canonical());
-        if (is_new) ASSERT_NO_THROW(found->second = machine_of(machine)) << row.at("id");
+        if (is_new) { ASSERT_NO_THROW(found->second = machine_of(machine)) << row.at("id"); }
         EXPECT_GE(found->second.devices(), gpus) << row.at("id");
         EXPECT_EQ(found->second.place(gpus).nodes(), nodes) << row.at("id");
         const Node model = names.model(row.at("model"));
@@ -131,7 +131,7 @@ TEST(PublishedNames, every_collective_has_a_system_or_a_reason_why_not) {
         ASSERT_TRUE(system.has_value()) << row.at("system");
         if (!system->why_skipped.empty()) continue;
         const auto [found, is_new] = machines.try_emplace(system->machine.canonical());
-        if (is_new) ASSERT_NO_THROW(found->second = machine_of(system->machine)) << row.at("system");
+        if (is_new) { ASSERT_NO_THROW(found->second = machine_of(system->machine)) << row.at("system"); }
         ASSERT_FALSE(row.at("num_gpus").empty()) << row.at("id") << ": a count is wanted, or a reason to skip";
         EXPECT_GE(found->second.devices(), std::stoi(row.at("num_gpus"))) << row.at("system");
     }

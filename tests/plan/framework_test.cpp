@@ -66,7 +66,7 @@ TEST(Framework, every_shipped_profile_loads_and_says_where_each_trait_is_from) {
     for (const auto& name : names) {
         const Framework framework = load_framework(shipped(), name);
         EXPECT_THAT(framework.title, Not(IsEmpty())) << name;
-        EXPECT_THAT(framework.sources, AllOf(SizeIs(12), Each(HasSubstr(": ")))) << name;  // one for each trait
+        EXPECT_THAT(framework.sources, AllOf(SizeIs(13), Each(HasSubstr(": ")))) << name;  // one for each trait
     }
 }
 
@@ -115,6 +115,7 @@ host_per_op: {value: 11 us, source: measured}
 launch: {value: blocking, assumed: test}
 run_ahead: {value: 7, assumed: test}
 collective_delay: {value: 3 ms, assumed: test}
+elementwise_fusion: {value: chains, assumed: test}
 )");
     const Framework mine = load_framework(data(), "mine");
     EXPECT_FALSE(mine.overlap);
@@ -126,6 +127,7 @@ collective_delay: {value: 3 ms, assumed: test}
     EXPECT_EQ(mine.launch, Launch::blocking);
     EXPECT_EQ(mine.run_ahead, 7);
     EXPECT_NEAR(mine.collective_delay.value, 3e-3, 1e-12);
+    EXPECT_EQ(mine.elementwise_fusion, ElementwiseFusion::chains);
     EXPECT_THAT(mine.sources, testing::Contains("host_per_op: measured"));
     EXPECT_THAT(mine.sources, testing::Contains("overlap: assumed: test"));
 }
