@@ -40,21 +40,19 @@ std::pair<std::int64_t, std::int64_t> size_pair(Object& layer, std::string_view 
 }
 
 /// kernel: 3 or [1, 7]; padding is written in the same way.
-void read_kernel(Object& layer, Convolution& c) {
-    if (!is_list(layer, "kernel")) {
-        c.kernel = layer.integer("kernel", 1, 100'000);
-        c.padding = layer.integer_or("padding", 0, 0, max_extent);
-        return;
-    }
-    std::tie(c.kernel, c.kernel_width) = size_pair(layer, "kernel", 1);
-    if (layer.has("padding")) std::tie(c.padding, c.padding_width) = size_pair(layer, "padding", 0);
-}
-
 LayerKind read_convolution(Object& layer, const Shape& in) {
     Convolution c{.in_channels = channels(in)};
     c.out_channels = size(layer, "out");
-    read_kernel(layer, c);
+    const bool is_square = !is_list(layer, "kernel");
+    if (is_square)
+        c.kernel = layer.integer("kernel", 1, 100'000);
+    else
+        std::tie(c.kernel, c.kernel_width) = size_pair(layer, "kernel", 1);
     c.stride = size_or(layer, "stride", 1);
+    if (is_square)
+        c.padding = layer.integer_or("padding", 0, 0, max_extent);
+    else if (layer.has("padding"))
+        std::tie(c.padding, c.padding_width) = size_pair(layer, "padding", 0);
     c.groups = size_or(layer, "groups", 1);
     c.bias = layer.flag_or("bias", false);
     return c;

@@ -179,12 +179,12 @@ struct Backward : LayerStep {
         give(1, dfactors);
     }
     void operator()(const model::Concatenate&) const {
-        for (std::size_t slot = 0; slot < layer.inputs.size(); ++slot) {
+        const std::vector<TensorId> inputs = all_sources();
+        for (std::size_t slot = 0; slot < inputs.size(); ++slot) {
             if (!input_needs_gradient(slot)) continue;
-            const TensorId dx =
-                a.add_like(fmt::format("{}.input_gradient{}", layer.name, slot), a.source(chunk, id, slot));
-            emit(fmt::format("backward{}", slot), Compute{part_of_concatenation(a, layer, slot, Pass::forward)}, {dy()},
-                 {{dx, Access::overwrite}});
+            const TensorId dx = a.add_like(fmt::format("{}.input_gradient{}", layer.name, slot), inputs[slot]);
+            emit(fmt::format("backward{}", slot), Compute{part_of_concatenation(a, layer, inputs, slot, Pass::forward)},
+                 {dy()}, {{dx, Access::overwrite}});
             give(slot, dx);
         }
     }

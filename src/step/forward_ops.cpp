@@ -128,10 +128,12 @@ struct Forward : LayerStep {
         emit_elementwise(Elementwise::Kind::channel_scale, {mine.input, a.source(chunk, id, 1)});
     }
     void operator()(const model::Concatenate&) const {
+        const std::vector<TensorId> inputs = all_sources();
         mine.output = a.add_output(layer.name, id);
-        for (std::size_t slot = 0; slot < layer.inputs.size(); ++slot)
-            emit(fmt::format("place{}", slot), Compute{part_of_concatenation(a, layer, slot, Pass::backward_data)},
-                 {a.source(chunk, id, slot)}, {{mine.output, slot == 0 ? Access::overwrite : Access::update}});
+        for (std::size_t slot = 0; slot < inputs.size(); ++slot)
+            emit(fmt::format("place{}", slot),
+                 Compute{part_of_concatenation(a, layer, inputs, slot, Pass::backward_data)}, {inputs[slot]},
+                 {{mine.output, slot == 0 ? Access::overwrite : Access::update}});
     }
     void operator()(const model::Dropout& dropout) const {
         if (dropout.probability == 0) {

@@ -121,15 +121,20 @@ Elementwise elementwise_of(const Assembly& a, const model::Layer& layer, TensorI
     return op;
 }
 
-Slice part_of_concatenation(const Assembly& a, const model::Layer& layer, std::size_t slot, Pass pass) {
+Slice part_of_concatenation(const Assembly& a, const model::Layer& layer, const std::vector<TensorId>& inputs,
+                            std::size_t slot, Pass pass) {
     const std::int64_t blocks = std::get<model::Concatenate>(layer.kind).blocks;
-    const std::size_t joined = layer.output.rank() == 3 ? 0 : 1;
-    const auto width = [&](std::size_t i) { return a.layer(layer.inputs[i]).output[joined] / blocks; };
-    Slice op{.rows = a.batch() * (layer.output.elements() / layer.output[joined]) * blocks,
-             .width = layer.output[joined] / blocks,
-             .kept = width(slot),
-             .pass = pass};
-    for (std::size_t i = 0; i < slot; ++i) op.first += width(i);
+    const auto width = [&](TensorId x) {
+        const Shape& shape = a.graph.tensor(x).shape;
+        return (shape.rank() == 4 ? shape[1] : shape.back()) / blocks;
+    };
+    const Tensor& x = a.graph.tensor(inputs[slot]);
+    Slice op{.kept = width(inputs[slot]), .pass = pass};
+    op.rows = x.elements() / op.kept;
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+        if (i < slot) op.first += width(inputs[i]);
+        op.width += width(inputs[i]);
+    }
     return op;
 }
 

@@ -89,10 +89,11 @@ TEST(Catalog, what_a_cluster_file_assumes_is_said) {
     }
 }
 
-TEST(Catalog, every_gpu_of_an_nvl72_reaches_every_other_over_one_switch) {
+TEST(Catalog, every_gpu_of_an_nvl72_reaches_every_other_over_all_18_switches) {
     const Machine rack = shipped_machine("gb200-nvl72");
     const Route route = find_route(rack.node, rack.node.gpu(0), rack.node.gpu(71));
-    EXPECT_EQ(route.links.size(), 2U);
+    EXPECT_EQ(route.links.size(), 36U);  // up to each switch and down from it
+    EXPECT_EQ(route.nvlinks, 18);
 }
 
 TEST(Catalog, widely_copied_wrong_figures_are_contradicted_in_the_device_files) {
