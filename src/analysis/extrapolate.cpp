@@ -46,21 +46,11 @@ double overlapped_share(const plan::ShortenedPasses& passes, const RunFindings& 
 
 }  // namespace
 
-step::MemoryUse extrapolate_passes(const step::MemoryUse& fewer, const step::MemoryUse& more,
-                                   const plan::ShortenedPasses& passes) {
-    step::MemoryUse use;
-    for (const auto part : {&step::MemoryUse::parameters, &step::MemoryUse::gradients, &step::MemoryUse::optimizer,
-                            &step::MemoryUse::activations, &step::MemoryUse::workspace, &step::MemoryUse::total})
-        use.*part = std::max(Bytes{}, passes.extrapolated(fewer.*part, more.*part));
-    return use;
-}
-
 RunFindings extrapolate_passes(const RunFindings& fewer, const RunFindings& more, const plan::ShortenedPasses& passes) {
     RunFindings result = more;
     result.step_time = further(passes, fewer.step_time, more.step_time);
     result.breakdown = further(passes, fewer.breakdown, more.breakdown);
     result.breakdown_p95 = further(passes, fewer.breakdown_p95, more.breakdown_p95);
-    result.memory = extrapolate_passes(fewer.memory, more.memory, passes);
     result.overlapped_share = overlapped_share(passes, fewer, more);
     result.global_batch = more.global_batch / passes.more * passes.all;
     result.throughput = static_cast<double>(result.global_batch) / result.step_time.median.value;

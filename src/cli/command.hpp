@@ -20,6 +20,7 @@ Command run_command();
 Command simulate_command();
 Command analyze_command();
 Command plan_show_command();
+Command plan_search_command();
 Command check_command();
 Command status_command();
 Command repair_command();

@@ -18,10 +18,11 @@ namespace lockstep::cli {
 namespace {
 
 std::vector<Command> all_commands() {
-    return {run_command(),           simulate_command(),       analyze_command(),     plan_show_command(),
-            check_command(),         status_command(),         repair_command(),      machine_list_command(),
-            machine_show_command(),  machine_detect_command(), device_list_command(), device_show_command(),
-            device_detect_command(), calibrate_command(),      model_list_command(),  model_show_command()};
+    return {run_command(),          simulate_command(),      analyze_command(),        plan_show_command(),
+            plan_search_command(),  check_command(),         status_command(),         repair_command(),
+            machine_list_command(), machine_show_command(),  machine_detect_command(), device_list_command(),
+            device_show_command(),  device_detect_command(), calibrate_command(),      model_list_command(),
+            model_show_command()};
 }
 
 std::string overview(const std::vector<Command>& commands) {

@@ -1,10 +1,10 @@
 // lockstep plan show: prints the step graph of an experiment.
 #include <fmt/format.h>
 
-#include "analysis/extrapolate.hpp"
 #include "cli/command.hpp"
 #include "cli/inputs.hpp"
 #include "cli/prepare.hpp"
+#include "drive/shortened_memory.hpp"
 #include "machine/catalog.hpp"
 #include "machine/host_probe.hpp"
 #include "report/plan_tables.hpp"
@@ -47,10 +47,7 @@ report::PlanView view_of(const step::StepGraph& graph, const std::optional<drive
         step::check(graph);
         return {graph, step::measure_memory(graph), "", {}};
     }
-    report::PlanView view{graph, step::measure_memory(shortened->more), "", {}};
-    const auto fewer = step::measure_memory(shortened->fewer);
-    for (std::size_t c = 0; c < fewer.size(); ++c)
-        view.memory[c].peak = analysis::extrapolate_passes(fewer[c].peak, view.memory[c].peak, shortened->passes);
+    report::PlanView view{graph, drive::shortened_memory(shortened->more, shortened->passes), "", {}};
     view.memory_passes = shortened->passes;
     return view;
 }

@@ -1,21 +1,8 @@
 #include "cli/prepare.hpp"
 
-#include "analysis/extrapolate.hpp"
-#include "step/liveness.hpp"
+#include "drive/shortened_memory.hpp"
 
 namespace lockstep::cli {
-
-namespace {
-
-/// The class that needs most.
-step::MemoryUse most_memory(const step::StepGraph& graph) {
-    step::MemoryUse most;
-    for (const step::MemoryPlan& memory : step::measure_memory(graph))
-        if (memory.peak.total > most.total) most = memory.peak;
-    return most;
-}
-
-}  // namespace
 
 experiment::Experiment for_device(experiment::Experiment experiment, machine::DeviceKind kind) {
     if (kind == machine::DeviceKind::cpu) experiment.framework.memory_format = plan::MemoryFormat::packed;
@@ -28,12 +15,7 @@ drive::MemoryOfMicroBatch memory_of(const experiment::Experiment& experiment, co
     return [&experiment, plan, placement](std::int64_t micro_batch) {
         plan::Plan other = plan;
         other.micro_batch = micro_batch;
-        const auto with = [&](int passes) {
-            return most_memory(drive::build_unchecked(experiment, plan::with_passes(other, passes), placement));
-        };
-        const auto passes = plan::shortened_passes(other);
-        if (!passes) return with(other.accumulation);
-        return analysis::extrapolate_passes(with(passes->fewer), with(passes->more), *passes);
+        return drive::most_memory(experiment, other, placement);
     };
 }
 

@@ -15,6 +15,7 @@
 #include "cost/cost_model.hpp"
 #include "drive/describe.hpp"
 #include "drive/predict.hpp"
+#include "drive/shortened_memory.hpp"
 #include "machine/catalog.hpp"
 #include "record/live_writer.hpp"
 #include "sim/sim_executor.hpp"
@@ -117,8 +118,10 @@ analysis::RunFindings predict_seed(const Point& at, const Request& request) {
     const bool is_told_whole = request.out || at.experiment.variation.is_changing();
     const auto shortened = is_told_whole ? std::nullopt : drive::shorten(at.experiment, at.plan, at.placement);
     if (!shortened) return predict(at, build_graph(at.experiment, at.plan, at.placement), request);
-    return analysis::extrapolate_passes(predict(at, shortened->fewer, request), predict(at, shortened->more, request),
-                                        shortened->passes);
+    auto findings = analysis::extrapolate_passes(predict(at, shortened->fewer, request),
+                                                 predict(at, shortened->more, request), shortened->passes);
+    findings.memory = drive::most_of(drive::shortened_memory(shortened->more, shortened->passes));
+    return findings;
 }
 
 analysis::RunFindings predict_point(const experiment::Experiment& written, const machine::Machine& machine, int ranks,

@@ -59,7 +59,9 @@ std::optional<ShortenedGraphs> shorten(const experiment::Experiment& experiment,
     if (!passes) return std::nullopt;
     const auto with = [&](int count) { return build_graph(experiment, plan::with_passes(plan, count), placement); };
     step::StepGraph fewer = with(passes->fewer);
-    if (const int ahead = 2 * passes_ahead(fewer); passes->fewer < ahead) {
+    // Under GPipe a pass has its ops in two halves, each with a steady state of its own.
+    const int times = plan.mesh.pp > 1 && plan.split.schedule == plan::Schedule::gpipe ? 4 : 2;
+    if (const int ahead = times * passes_ahead(fewer); passes->fewer < ahead) {
         passes = plan::shortened_passes(plan, ahead);
         if (!passes) return std::nullopt;
         fewer = with(passes->fewer);

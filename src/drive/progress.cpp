@@ -10,12 +10,12 @@ namespace lockstep::drive {
 
 Progress::Mode Progress::mode_for_stderr() { return isatty(STDERR_FILENO) != 0 ? Mode::redrawn : Mode::lines; }
 
-Progress::Progress(Mode mode, std::string title, std::int64_t total)
-    : mode_(mode), title_(std::move(title)), total_(total) {}
+Progress::Progress(Mode mode, std::string title, std::int64_t total, std::string unit)
+    : mode_(mode), title_(std::move(title)), unit_(std::move(unit)), total_(total) {}
 
 void Progress::show(std::int64_t done, const std::string& note) {
     if (mode_ == Mode::silent || total_ <= 0) return;
-    const std::string line = fmt::format("{}: step {}/{} {}", title_, done, total_, note);
+    const std::string line = fmt::format("{}: {} {}/{} {}", title_, unit_, done, total_, note);
     if (mode_ == Mode::redrawn) {
         const auto now = std::chrono::steady_clock::now();
         if (done != total_ && now - last_drawn_ < std::chrono::milliseconds(100)) return;

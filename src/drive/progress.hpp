@@ -13,13 +13,14 @@ public:
     /// Redrawn on a terminal, lines (at most about ten for the whole run) when stderr is a file or a pipe.
     static Mode mode_for_stderr();
 
-    Progress(Mode mode, std::string title, std::int64_t total);
+    /// "TITLE: UNIT 3/50 NOTE".
+    Progress(Mode mode, std::string title, std::int64_t total, std::string unit = "step");
     void show(std::int64_t done, const std::string& note);
     void finish();
 
 private:
     Mode mode_;
-    std::string title_;
+    std::string title_, unit_;
     std::int64_t total_;
     std::int64_t last_tenth_ = -1;
     std::size_t drawn_ = 0;

@@ -20,6 +20,7 @@
 #include "model/model.hpp"
 #include "plan/framework.hpp"
 #include "plan/plan.hpp"
+#include "plan/space.hpp"
 
 namespace lockstep::experiment {
 
@@ -41,6 +42,7 @@ struct Experiment {
     plan::Framework framework;
     plan::BatchRequest batch;
     plan::PlanRequest plan;
+    plan::SpaceRequest search;  ///< of `plan search`; nothing that is trained depends on it
     plan::Optimizer optimizer = plan::Optimizer::sgd_momentum;
     std::optional<InputPipeline> input;
     std::optional<Failures> failures;

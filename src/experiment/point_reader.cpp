@@ -142,6 +142,7 @@ void PointReader::read_training(config::Object& object, Experiment& experiment) 
         experiment.framework = *framework;
     experiment.batch = read_batch(object);
     experiment.plan = plan::read_plan(object.node("plan").value_or(Node{}), experiment.framework, diagnostics);
+    experiment.search = plan::read_space(object.node("search").value_or(Node{}), diagnostics);
     experiment.optimizer = read_optimizer(object, default_optimizer(experiment.model));
     experiment.input = read_input(object);
     experiment.failures = read_failures(object);

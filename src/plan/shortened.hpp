@@ -22,9 +22,10 @@ struct ShortenedPasses {
 };
 
 /// Step time, each part of its breakdown and memory are linear in the passes once every stage of the pipeline has begun
-/// its first backward pass: 2 pp passes (at least 8) and pp (at least 4) more, rounded up to multiples of pp, which the
-/// interleaved schedule wants. `least` raises the first where more is needed to reach the steady state (a host that
-/// runs ahead of its device by many passes). None when the plan's own passes are no more than these two together.
+/// its first backward pass: 2 pp passes (3 pp interleaved; at least 8) and pp (at least 4) more, rounded up to
+/// multiples of pp, which the interleaved schedule wants. `least` raises the first, and half of it the difference,
+/// where more is needed to reach the steady state (a host that runs ahead of its device by many passes). None when the
+/// plan's own passes are no more than these two together.
 std::optional<ShortenedPasses> shortened_passes(const Plan& plan, int least = 0);
 
 /// The plan with another number of passes, and so another global batch.

@@ -249,6 +249,8 @@ std::string format_all(const std::vector<SeriesFindings>& series, Color color) {
     return text;
 }
 
+config::Json result_json(const RunFindings& run) { return run_json(run, {}); }
+
 std::string format_series(const SeriesFindings& series, Color color) {
     if (series.points.front().collective) return format_collectives(std::span(&series, 1), color);
     // Wide series: breakdowns of three rank counts fit 80 columns, so more go below one another.

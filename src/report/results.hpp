@@ -15,6 +15,9 @@ enum class Color { off, on };
 config::Json results_json(const std::vector<analysis::SeriesFindings>& series,
                           const std::vector<std::string>& warnings);
 
+/// One of `results`, of a run that is no part of a series.
+config::Json result_json(const analysis::RunFindings& run);
+
 /// At most 80 columns: throughput, speed-up, efficiency by rank count; breakdown with p95; memory; warnings.
 std::string format_series(const analysis::SeriesFindings& series, Color color);
 

@@ -9,7 +9,7 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 results=$(mktemp -d)
 trap 'rm -rf "$results"' EXIT
 mpirun --bind-to none -n 2 "$build/tests/bench/world_bench" --benchmark_format=json >"$results/world.json"
-for name in driver engine plan record; do "$build/tests/bench/${name}_bench" --benchmark_format=json >"$results/$name.json"; done
+for name in driver engine plan record scale search; do "$build/tests/bench/${name}_bench" --benchmark_format=json >"$results/$name.json"; done
 if [ -x "$build/tests/bench/gpu_bench" ]; then
     "$build/tests/bench/gpu_bench" --benchmark_format=json >"$results/gpu.json" || rm "$results/gpu.json"   # says why, where there is no GPU
 fi
