@@ -4,7 +4,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 lockstep=${LOCKSTEP:-build/bin/lockstep}
-[ $# -gt 0 ] || set -- experiments/published/*.yaml
+shopt -s extglob
+[ $# -gt 0 ] || set -- experiments/published/!(names).yaml
 printf '%-26s %13s %13s %6s  %s\n' experiment 'published s' 'predicted s' ratio memory
 for file in "$@"; do
     # "3.7 s" or "6.25 to 7.08 s"; the ratio is to the middle of a range.

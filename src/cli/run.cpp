@@ -70,6 +70,9 @@ Prepared prepare_run(world::World& world, const RunRequest& request, const std::
     world::agree(world, [&] {
         const LoadedInput input = load_input(words[0], globals);
         prepared.experiment = for_device(single_point(input.experiments), prepared.device.kind);
+        if (const std::string why = model::why_only_simulated(prepared.experiment.model); !why.empty())
+            throw InputError(fmt::format("model '{}' can't be run ({}); use lockstep simulate",
+                                         prepared.experiment.model.name, why));
         if (request.steps) prepared.experiment.steps = static_cast<int>(*request.steps);
         if (request.warmup) prepared.experiment.warmup = static_cast<int>(*request.warmup);
         structure = machine::read_host_structure();

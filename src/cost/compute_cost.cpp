@@ -39,8 +39,9 @@ struct Roofline {
         if (a.algorithm == plan::AttentionAlgorithm::flash) return product(calibration.attention);
         // Kernels one after the other; the scores are written and read by the products and by the softmax between them
         // (4 passes forward; 6 backward, where their gradient is made too).
-        const double scores = static_cast<double>(a.batch * a.heads) * static_cast<double>(a.seq * a.seq);
-        const double passes = a.pass == step::Pass::forward ? 4 : 6;
+        const double scores = static_cast<double>(a.batch * a.heads) * static_cast<double>(a.seq * (a.seq + a.memory));
+        // Scores of relative positions are written, shifted into place (read and written) and added.
+        const double passes = (a.pass == step::Pass::forward ? 4 : 6) + (a.relative ? 4 : 0);
         const Bytes traffic = scores * passes * size_of(graph.tensor(op.in.at(0)).dtype);
         return matrix_time(calibration.gemm) + memory_time(op.bytes + traffic) + 3 * calibration.kernel_overhead;
     }
@@ -76,7 +77,7 @@ Seconds compute_time(const machine::Device& device, const machine::Calibration& 
                      const step::StepGraph& graph, const step::Op& op) {
     const Roofline roofline{device, calibration, graph, op};
     if (const auto* compute = std::get_if<step::Compute>(&op.kind))
-        return std::visit(roofline, *compute) + calibration.kernel_overhead;
+        return std::visit(roofline, *compute) + (op.is_fused ? Seconds{0} : calibration.kernel_overhead);
     if (const auto* copy = std::get_if<step::Copy>(&op.kind))
         return copy_time(roofline, *copy) + calibration.kernel_overhead;
     if (std::holds_alternative<step::HostSync>(op.kind) || std::holds_alternative<step::StreamWait>(op.kind))

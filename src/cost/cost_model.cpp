@@ -58,7 +58,9 @@ step::CommunicationTime CostModel::communication(const step::StepGraph& graph, i
     if (const auto* group = std::get_if<step::P2PGroup>(&op.op->kind)) return messages(graph, rank, *group);
     const auto* collective = std::get_if<step::Collective>(&op.op->kind);
     if (!collective) throw LogicError("the communication time of another kind of op was asked for: " + op.op->name);
-    return choice_locked(graph, rank, *collective).time;
+    step::CommunicationTime time = choice_locked(graph, rank, *collective).time;
+    time.latency += collective->delay;
+    return time;
 }
 
 CollectiveChoice CostModel::choice_locked(const step::StepGraph& graph, int rank,

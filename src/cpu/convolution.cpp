@@ -12,8 +12,8 @@ namespace lockstep::cpu {
 using dnnl::memory;
 
 memory::dims weight_dims(const step::Convolution& c) {
-    if (c.groups == 1) return {c.out_channels, c.in_channels, c.kernel, c.kernel};
-    return {c.groups, c.out_channels / c.groups, c.in_channels / c.groups, c.kernel, c.kernel};
+    if (c.groups == 1) return {c.out_channels, c.in_channels, c.kernel, c.width_of_kernel()};
+    return {c.groups, c.out_channels / c.groups, c.in_channels / c.groups, c.kernel, c.width_of_kernel()};
 }
 
 memory::desc stored_weight_desc(const step::Convolution& convolution, const Operand& weight,
@@ -49,7 +49,7 @@ Shapes shapes_of(const step::Convolution& c, const Operand& x, const Operand& y,
     s.w = memory::desc(weight_dims(c), data_type(weight), memory::format_tag::any);
     if (bias != nullptr) s.bias = memory::desc({c.out_channels}, data_type(bias->dtype), memory::format_tag::a);
     s.strides = {c.stride, c.stride};
-    s.padding = {c.padding, c.padding};
+    s.padding = {c.padding, c.horizontal_padding()};
     return s;
 }
 

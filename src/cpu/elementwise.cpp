@@ -147,6 +147,10 @@ std::unique_ptr<Kernel> make_elementwise(const step::Elementwise& op, const Oper
         case Kind::gated_backward: return make_gated(op, o);
         case Kind::rotary:
         case Kind::rotary_backward: return make_rotary(op, o);
+        case Kind::sigmoid:
+        case Kind::sigmoid_backward:
+        case Kind::channel_scale:
+        case Kind::channel_scale_backward: break;  // model::why_only_simulated
     }
     throw LogicError("unknown elementwise op");
 }

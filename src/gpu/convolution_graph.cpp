@@ -15,7 +15,8 @@ DnnGraph make_convolution_graph(const step::Convolution& c, DType dtype, const C
         return graph.memory(dtype, extents, channels_last(extents), alignment);
     };
     const DnnGraph::Tensor x = tensor({c.n, c.in_channels, c.height, c.width}, alignments.x);
-    const DnnGraph::Tensor w = tensor({c.out_channels, c.in_channels / c.groups, c.kernel, c.kernel}, alignments.w);
+    const DnnGraph::Tensor w =
+        tensor({c.out_channels, c.in_channels / c.groups, c.kernel, c.width_of_kernel()}, alignments.w);
     const DnnGraph::Tensor y = tensor({c.n, c.out_channels, c.out_height(), c.out_width()}, alignments.y);
     graph.convolution(c, x, w, y, adds);
     return graph;

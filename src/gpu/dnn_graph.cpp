@@ -156,7 +156,7 @@ void DnnGraph::reshape(const Tensor& x, const Tensor& y) {
 
 void DnnGraph::convolution(const step::Convolution& c, const Tensor& x, const Tensor& w, const Tensor& y, bool adds) {
     using Pair = std::array<std::int64_t, 2>;
-    const Pair stride{c.stride, c.stride}, padding{c.padding, c.padding}, dilation{1, 1};
+    const Pair stride{c.stride, c.stride}, padding{c.padding, c.horizontal_padding()}, dilation{1, 1};
     const auto span = [](const Pair& pair) { return std::span<const std::int64_t>(pair); };
     const cudnnConvolutionMode_t mode = CUDNN_CROSS_CORRELATION;  // the kernel is not flipped
     DnnDescriptor& how = add_mode(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);

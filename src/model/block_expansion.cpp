@@ -138,6 +138,7 @@ std::vector<std::string> Expansion::read_inputs(const Node& entry, const Scope& 
 }
 
 std::string Expansion::resolve(const std::string& reference, const Scope& scope) const {
+    if (reference.starts_with('/')) return reference.substr(1);
     if (!scope.prefix.empty() && reference == "input") return scope.input;
     return scope.prefix + reference;
 }

@@ -27,9 +27,10 @@ struct FlatModel {
 };
 
 /// Expands `layers`, a sequence of {op, ...} and {block, with, ...}, each with optional name, in, repeat and first.
-/// `in` defaults to what comes before, in a block's first layer to the block's input; `$p` is parameter p of the block.
-/// `blocks` maps names to {parameters: {p: default or nothing}, layers: [...]}. `inputs` are the model's.
-/// Reports unknown blocks and parameters, names used twice, blocks within themselves and more than 1e6 layers.
+/// `in` defaults to what comes before, in a block's first layer to the block's input; `$p` is parameter p of the block;
+/// in a block a name is one of its own layers, and with a slash before it (`/encoder`) one of the model's. `blocks`
+/// maps names to {parameters: {p: default or nothing}, layers: [...]}. `inputs` are the model's. Reports unknown blocks
+/// and parameters, names used twice, blocks within themselves and more than 1e6 layers.
 FlatModel expand_blocks(const config::Node& layers, const config::Node& blocks, const std::vector<std::string>& inputs,
                         config::Diagnostics& diagnostics);
 

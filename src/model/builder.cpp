@@ -22,8 +22,8 @@ struct MakeParameters {
     Parameter bias(std::int64_t size, ParameterRole role) const { return {layer + ".bias", {size}, role, 0, true}; }
 
     std::vector<Parameter> operator()(const Convolution& c) const {
-        const double fan_out = static_cast<double>(c.out_channels) * static_cast<double>(c.kernel * c.kernel);
-        std::vector<Parameter> all{weight({c.out_channels, c.in_channels / c.groups, c.kernel, c.kernel},
+        const double fan_out = static_cast<double>(c.out_channels) * static_cast<double>(c.kernel * c.width());
+        std::vector<Parameter> all{weight({c.out_channels, c.in_channels / c.groups, c.kernel, c.width()},
                                           ParameterRole::weight, std::sqrt(2 / fan_out))};
         if (c.bias) all.push_back(bias(c.out_channels, ParameterRole::bias));
         return all;

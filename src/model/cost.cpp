@@ -25,6 +25,7 @@ PerElement per_element(const Activation& activation) {
         case Activation::Kind::gelu: return {12, 18, 0};
         case Activation::Kind::silu: return {6, 8, 0};
         case Activation::Kind::tanh: return {6, 3, 0};
+        case Activation::Kind::sigmoid: return {5, 3, 0};
     }
     return {};
 }
@@ -87,6 +88,11 @@ struct Cost {
     }
     // The gradient of a sum goes to both inputs as it is; adding gradients where a layer feeds two is not counted here.
     LayerCost operator()(const Add&) const { return make(n.out, 0, 0, 3 * n.out, 0); }
+    LayerCost operator()(const ChannelScale&) const {
+        // Backward: the gradient of the image, and the sum over each channel of gradient times image.
+        return elementwise({1, 3, 0}, n.out, 2 * n.out, 2 * n.out + in_gradient());
+    }
+    LayerCost operator()(const Concatenate&) const { return make(0, 0, 0, 2 * n.out, 2 * n.out); }
     // The mask comes from a counter-based generator and is made again in the backward pass.
     LayerCost operator()(const Dropout&) const {
         return elementwise({2, 2, 0}, n.out, n.in + n.out, n.out + in_gradient());
@@ -112,9 +118,11 @@ struct Cost {
         // Scores never leave the chip (Dao et al. 2022). Backward: dv, dp, dq, dk are four products where forward has
         // two; scores computed again are not counted.
         const double sequence = static_cast<double>(layer.input[0]);
-        const double scores = n.batch * sequence * sequence * static_cast<double>(a.heads);
-        return make(2 * n.products + 7 * scores, 4 * n.products + 4 * scores, 0, n.in + n.out,
-                    n.in + 2 * n.out + in_gradient());
+        const double memory = static_cast<double>(a.memory);
+        const double scores = n.batch * sequence * (sequence + memory) * static_cast<double>(a.heads);
+        const double in = n.in * (1 + memory / sequence);
+        return make(2 * n.products + 7 * scores, 4 * n.products + 4 * scores, 0, in + n.out,
+                    in + 2 * n.out + (n.needs_input_gradient ? in : 0));
     }
     LayerCost operator()(const Flatten&) const { return {}; }
     LayerCost operator()(const FirstToken&) const { return make(0, 0, 0, 2 * n.out, n.out + in_gradient()); }
@@ -143,13 +151,14 @@ bool has_trainable(const Model& model, const Layer& layer) {
 
 std::int64_t multiply_adds_per_sample(const Layer& layer) {
     if (const auto* c = std::get_if<Convolution>(&layer.kind))
-        return checked_product({layer.output.elements(), c->in_channels / c->groups, c->kernel, c->kernel});
+        return checked_product({layer.output.elements(), c->in_channels / c->groups, c->kernel, c->width()});
     if (const auto* l = std::get_if<Linear>(&layer.kind))
         return checked_product({layer.output.elements(), l->in_features});
     if (const auto* g = std::get_if<GroupedLinear>(&layer.kind))
         return checked_product({layer.output.elements(), g->in_features});
     if (const auto* a = std::get_if<Attention>(&layer.kind))
-        return checked_product({2, layer.input[0], layer.input[0], a->heads, a->head_dim});
+        return checked_product(
+            {a->relative ? 3 : 2, layer.input[0], checked_sum(layer.input[0], a->memory), a->heads, a->head_dim});
     return 0;
 }
 

@@ -21,6 +21,7 @@ struct KindName {
             case Activation::Kind::gelu: return "gelu";
             case Activation::Kind::silu: return "silu";
             case Activation::Kind::tanh: return "tanh";
+            case Activation::Kind::sigmoid: return "sigmoid";
         }
         return "?";
     }
@@ -30,6 +31,8 @@ struct KindName {
         return pool.kernel == 0 ? "global_average_pool" : "average_pool";
     }
     std::string_view operator()(const Add&) const { return "add"; }
+    std::string_view operator()(const ChannelScale&) const { return "channel_scale"; }
+    std::string_view operator()(const Concatenate&) const { return "concatenate"; }
     std::string_view operator()(const Dropout&) const { return "dropout"; }
     std::string_view operator()(const Embedding&) const { return "embedding"; }
     std::string_view operator()(const PositionEmbedding&) const { return "position_embedding"; }

@@ -19,6 +19,10 @@ struct Convolution {
     std::int64_t in_channels = 0, out_channels = 0;
     std::int64_t kernel = 1, stride = 1, padding = 0, groups = 1;
     bool bias = false;
+    /// Of a kernel that isn't square, whose height and vertical padding are the above; 0: as wide as it is high.
+    std::int64_t kernel_width = 0, padding_width = 0;
+    std::int64_t width() const { return kernel_width > 0 ? kernel_width : kernel; }
+    std::int64_t horizontal_padding() const { return kernel_width > 0 ? padding_width : padding; }
     bool operator==(const Convolution&) const = default;
 };
 /// Input [..., in] -> [..., out]. Weight [out, in], bias [out].
@@ -36,7 +40,7 @@ struct Norm {
     bool operator==(const Norm&) const = default;
 };
 struct Activation {
-    enum class Kind { relu, gelu, silu, tanh } kind = Kind::relu;
+    enum class Kind { relu, gelu, silu, tanh, sigmoid } kind = Kind::relu;
     bool operator==(const Activation&) const = default;
 };
 /// Input [..., 2 features] = (gate, up) -> [..., features]: silu(gate) * up.
@@ -52,6 +56,17 @@ struct Pool {
 /// Sum of two inputs of equal shape.
 struct Add {
     bool operator==(const Add&) const = default;
+};
+/// Inputs [c, h, w] and [c, 1, 1]: each channel times its factor (squeeze and excitation, Hu et al. 2018).
+struct ChannelScale {
+    bool operator==(const ChannelScale&) const = default;
+};
+/// Two inputs or more that differ in one extent alone, side by side in it: channels of [c, h, w], features of
+/// [s, features] in `blocks` equal parts (block 0 of the first input, block 0 of the second ..., block 1 ...), so that
+/// queries of one layer and keys and values of another become what attention reads.
+struct Concatenate {
+    std::int64_t blocks = 1;
+    bool operator==(const Concatenate&) const = default;
 };
 struct Dropout {
     double probability = 0.1;
@@ -79,6 +94,10 @@ struct Attention {
     std::int64_t heads = 0, kv_heads = 0, head_dim = 0;
     bool causal = true;
     double dropout = 0;  ///< of the probabilities
+    /// Positions of an earlier segment, whose keys and values are read too: a second input [memory, (heads + 2
+    /// kv_heads) head_dim] (Dai et al. 2019, Transformer-XL).
+    std::int64_t memory = 0;
+    bool relative = false;  ///< scores have a second product, of queries with relative positions (the same paper)
     bool operator==(const Attention&) const = default;
 };
 /// Keeps the element count, makes it one extent.
@@ -119,9 +138,9 @@ struct SoftmaxLoss {
     bool operator==(const SoftmaxLoss&) const = default;
 };
 
-using LayerKind = std::variant<Convolution, Linear, Norm, Activation, GatedActivation, Pool, Add, Dropout, Embedding,
-                               PositionEmbedding, Rotary, Attention, Flatten, FirstToken, Dispatch, GroupedLinear,
-                               Combine, SoftmaxLoss>;
+using LayerKind = std::variant<Convolution, Linear, Norm, Activation, GatedActivation, Pool, Add, ChannelScale,
+                               Concatenate, Dropout, Embedding, PositionEmbedding, Rotary, Attention, Flatten,
+                               FirstToken, Dispatch, GroupedLinear, Combine, SoftmaxLoss>;
 std::string_view kind_name(
     const LayerKind& kind);  ///< as in model files: "convolution", "batch_norm", "layer_norm", "relu" ...
 

@@ -1,5 +1,7 @@
 #include "model/model.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "model/cost.hpp"
@@ -23,6 +25,13 @@ bool Model::has_batch_norm() const {
 bool Model::has_experts() const {
     return std::any_of(layers.begin(), layers.end(),
                        [](const Layer& layer) { return std::holds_alternative<Dispatch>(layer.kind); });
+}
+
+bool Model::has_memory() const {
+    return std::any_of(layers.begin(), layers.end(), [](const Layer& layer) {
+        const auto* attention = std::get_if<Attention>(&layer.kind);
+        return attention != nullptr && (attention->memory > 0 || attention->relative);
+    });
 }
 
 std::int64_t Model::tokens_per_sample() const {
@@ -52,6 +61,25 @@ bool needs_input_gradient(const Model& model, const Layer& layer) {
         push(before);
     }
     return false;
+}
+
+namespace {
+
+bool has_kernels(const LayerKind& kind) {
+    if (std::holds_alternative<ChannelScale>(kind)) return false;
+    if (const auto* activation = std::get_if<Activation>(&kind)) return activation->kind != Activation::Kind::sigmoid;
+    const auto* attention = std::get_if<Attention>(&kind);
+    return attention == nullptr || (attention->memory == 0 && !attention->relative);
+}
+
+}  // namespace
+
+std::string why_only_simulated(const Model& model) {
+    const auto layer = std::ranges::find_if(model.layers, [](const Layer& l) { return !has_kernels(l.kind); });
+    if (layer == model.layers.end()) return "";
+    const bool is_attention = std::holds_alternative<Attention>(layer->kind);
+    return fmt::format("only the simulator takes its layer '{}' ({}{})", layer->name, kind_name(layer->kind),
+                       is_attention ? " with a memory or relative positions" : "");
 }
 
 std::int64_t forward_multiply_adds(const Model& model) {

@@ -35,11 +35,16 @@ struct Model {
     std::int64_t parameter_count() const;
     bool has_batch_norm() const;
     bool has_experts() const;
+    bool has_memory() const;                 ///< attention to a memory or to relative positions
     std::int64_t tokens_per_sample() const;  ///< sequence length, or 0 for images
 };
 
 /// Whether a gradient has to reach the layer's inputs: some layer before it has a trainable parameter.
 bool needs_input_gradient(const Model& model, const Layer& layer);
+
+/// Why no executor computes the model ("only the simulator takes its layer 'se.scale' (channel_scale)"); empty: it can
+/// be run.
+std::string why_only_simulated(const Model& model);
 
 /// Cost of a layer for `batch` samples with activations and weights of `dtype` and ids of 4 bytes. Attention counts all
 /// scores, causal or not (a kernel that skips the masked half does about half). Backward data is 0 where no gradient is

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <tuple>
 
 #include "model/limits.hpp"
 
@@ -23,12 +24,35 @@ std::int64_t size_or(Object& layer, std::string_view key, std::int64_t fallback)
 std::int64_t channels(const Shape& in) { return in.rank() > 0 ? in[0] : 1; }
 std::int64_t features(const Shape& in) { return in.rank() > 0 ? in.back() : 1; }
 
+bool is_list(Object& layer, std::string_view key) {
+    const auto node = layer.node(key);
+    return node && node->is_sequence();
+}
+
+/// `key: [height, width]`, each from `least` to 100,000.
+std::pair<std::int64_t, std::int64_t> size_pair(Object& layer, std::string_view key, std::int64_t least) {
+    constexpr std::int64_t most = 100'000;
+    const std::vector<std::int64_t> sizes = layer.integers(key);
+    const auto fits = [&](std::int64_t size) { return size >= least && size <= most; };
+    if (sizes.size() == 2 && fits(sizes[0]) && fits(sizes[1])) return {sizes[0], sizes[1]};
+    layer.error(key, fmt::format("{}: wants a number or [height, width], each from {} to {}", key, least, most));
+    return {1, 1};
+}
+
+/// kernel: 3 or [1, 7]; padding is written in the same way.
 LayerKind read_convolution(Object& layer, const Shape& in) {
     Convolution c{.in_channels = channels(in)};
     c.out_channels = size(layer, "out");
-    c.kernel = layer.integer("kernel", 1, 100'000);
+    const bool is_square = !is_list(layer, "kernel");
+    if (is_square)
+        c.kernel = layer.integer("kernel", 1, 100'000);
+    else
+        std::tie(c.kernel, c.kernel_width) = size_pair(layer, "kernel", 1);
     c.stride = size_or(layer, "stride", 1);
-    c.padding = layer.integer_or("padding", 0, 0, max_extent);
+    if (is_square)
+        c.padding = layer.integer_or("padding", 0, 0, max_extent);
+    else if (layer.has("padding"))
+        std::tie(c.padding, c.padding_width) = size_pair(layer, "padding", 0);
     c.groups = size_or(layer, "groups", 1);
     c.bias = layer.flag_or("bias", false);
     return c;
@@ -75,6 +99,8 @@ LayerKind read_attention(Object& layer, const Shape& in) {
     attention.kv_heads = size_or(layer, "kv_heads", attention.heads);
     attention.causal = layer.flag_or("causal", true);
     attention.dropout = layer.number_or("dropout", 0, 0, 0.999);
+    attention.memory = layer.integer_or("memory", 0, 0, max_extent);
+    attention.relative = layer.flag_or("relative", false);
     attention.head_dim = head_dim(layer, in, attention.heads, attention.kv_heads);
     return attention;
 }
@@ -107,6 +133,7 @@ const std::map<std::string, Reader, std::less<>>& readers() {
         {"gelu", [](Object&, const Source&) { return Activation{Activation::Kind::gelu}; }},
         {"silu", [](Object&, const Source&) { return Activation{Activation::Kind::silu}; }},
         {"tanh", [](Object&, const Source&) { return Activation{Activation::Kind::tanh}; }},
+        {"sigmoid", [](Object&, const Source&) { return Activation{Activation::Kind::sigmoid}; }},
         {"gated_silu", [](Object& o, const Source& in) { return read_gated(o, in.shape); }},
         {"max_pool", [](Object& o, const Source&) { return read_pool(o, Pool::Kind::max); }},
         {"average_pool", [](Object& o, const Source&) { return read_pool(o, Pool::Kind::average); }},
@@ -119,6 +146,8 @@ const std::map<std::string, Reader, std::less<>>& readers() {
              return Pool{Pool::Kind::average, 0, 1, 0};
          }},
         {"add", [](Object&, const Source&) { return Add{}; }},
+        {"channel_scale", [](Object&, const Source&) { return ChannelScale{}; }},
+        {"concatenate", [](Object& o, const Source&) { return Concatenate{size_or(o, "blocks", 1)}; }},
         {"dropout", [](Object& o, const Source&) { return Dropout{o.number_or("probability", 0.1, 0, 0.999)}; }},
         {"embedding",
          [](Object& o, const Source& in) {

@@ -57,7 +57,7 @@ struct Rule {
             throw InputError(fmt::format("groups {} must divide the {} channels going in and the {} coming out",
                                          conv.groups, conv.in_channels, conv.out_channels));
         return {conv.out_channels, windows(in[1], conv.kernel, conv.stride, conv.padding, first()),
-                windows(in[2], conv.kernel, conv.stride, conv.padding, first())};
+                windows(in[2], conv.width(), conv.stride, conv.horizontal_padding(), first())};
     }
     Shape operator()(const Linear& linear) const {
         return with_last_extent(last_extent(first(), linear.in_features), linear.out_features);
@@ -85,6 +85,30 @@ struct Rule {
                                          describe(sources[1])));
         return first().shape;
     }
+    Shape operator()(const ChannelScale&) const {
+        const Shape& in = image(first());
+        if (sources[1].shape != Shape{in[0], 1, 1})
+            misfit(fmt::format("a factor for each of {} channels", in[0]), sources[1]);
+        return in;
+    }
+    Shape operator()(const Concatenate& concatenate) const {
+        Shape sum = first().shape;
+        if (sum.rank() != 2 && sum.rank() != 3) misfit("[sequence, features] or [channels, height, width]", first());
+        const std::size_t joined = sum.rank() == 3 ? 0 : 1;
+        sum.extents[joined] = 0;
+        for (const Source& source : sources) {
+            Shape wanted = first().shape;
+            if (source.shape.rank() == wanted.rank()) wanted.extents[joined] = source.shape.extents[joined];
+            if (source.shape != wanted)
+                throw InputError(fmt::format("shapes don't fit (what is concatenated differs in {} alone, {} and {})",
+                                             joined == 0 ? "channels" : "features", describe(first()),
+                                             describe(source)));
+            if (source.shape.extents[joined] % concatenate.blocks != 0)
+                misfit(fmt::format("a multiple of {} blocks", concatenate.blocks), source);
+            sum.extents[joined] = checked_sum(sum.extents[joined], source.shape.extents[joined]);
+        }
+        return sum;
+    }
     Shape operator()(const Dropout&) const { return first().shape; }
     Shape operator()(const Embedding& embedding) const {
         if (first().vocab == 0) misfit("a model input of tokens", first());
@@ -108,6 +132,8 @@ struct Rule {
     Shape operator()(const Attention& attention) const {
         if (attention.heads % attention.kv_heads != 0)
             throw InputError(fmt::format("kv_heads {} doesn't divide heads {}", attention.kv_heads, attention.heads));
+        if (attention.memory > 0 && sources[1].shape != Shape{attention.memory, first().shape.back()})
+            misfit(fmt::format("[{}, {}] of memory", attention.memory, first().shape.back()), sources[1]);
         return with_last_extent(sequence(first(), (attention.heads + 2 * attention.kv_heads) * attention.head_dim),
                                 attention.heads * attention.head_dim);
     }
@@ -177,11 +203,20 @@ void check_rows(const LayerKind& kind, const std::vector<Source>& sources) {
     }
 }
 
+/// How many inputs a kind takes (at least, where it takes any number).
+std::size_t inputs_of(const LayerKind& kind) {
+    if (const auto* attention = std::get_if<Attention>(&kind)) return attention->memory > 0 ? 2 : 1;
+    const bool takes_two = std::holds_alternative<Add>(kind) || std::holds_alternative<Combine>(kind) ||
+                           std::holds_alternative<ChannelScale>(kind) || std::holds_alternative<Concatenate>(kind);
+    return takes_two ? 2 : 1;
+}
+
 }  // namespace
 
 Shape output_shape(const LayerKind& kind, const std::vector<Source>& sources) {
-    const std::size_t wanted = std::holds_alternative<Add>(kind) || std::holds_alternative<Combine>(kind) ? 2 : 1;
-    if (sources.size() != wanted)
+    const std::size_t wanted = inputs_of(kind);
+    const bool takes_more = std::holds_alternative<Concatenate>(kind) && sources.size() > wanted;
+    if (sources.size() != wanted && !takes_more)
         throw InputError(fmt::format("{} wants {} input{}, got {}", kind_name(kind), wanted, wanted == 1 ? "" : "s",
                                      sources.size()));
     for (const auto& source : sources) {

@@ -86,6 +86,11 @@ void check_sequence(const Plan& plan, const model::Model& model, Refusals& refus
         refusals.push_back(fmt::format("cp={} spreads attention, and this model has none; use cp=1", cp));
         return;
     }
+    if (cp > 1 && model.has_memory()) {
+        refusals.push_back(
+            fmt::format("cp={} with attention to a memory or to relative positions is not built yet; use cp=1", cp));
+        return;
+    }
     check_length(plan, model, attention, refusals);
     check_heads(plan, attention, refusals);
 }

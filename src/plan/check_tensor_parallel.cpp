@@ -97,6 +97,9 @@ void check_tensor_parallel(const Plan& plan, const model::Model& model, Refusals
     if (!is_over_tokens(model)) {
         refusals.push_back(
             fmt::format("tp={} splits transformers over tokens, and this is a model of images; use tp=1", tp));
+    } else if (model.has_memory()) {
+        refusals.push_back(
+            fmt::format("tp={} with attention to a memory or to relative positions is not built yet; use tp=1", tp));
     } else if (model.has_experts()) {
         refusals.push_back(fmt::format("tp={} with experts is not built yet; use tp=1 and ep", tp));
     } else if (model.lora_rank > 0) {

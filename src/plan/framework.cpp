@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <tuple>
 
 namespace lockstep::plan {
 
@@ -76,8 +77,12 @@ void read_structure(TraitReader& reader, Framework& f) {
     using config::Object;
     reader.trait("overlap", [&](Object& o) { f.overlap = o.flag_or("value", f.overlap); });
     reader.trait("wire_dtype", [&](Object& o) {
-        f.wire_dtype = choose<std::optional<DType>>(
-            o, {{"gradient", std::nullopt}, {"fp32", DType::fp32}, {"fp16", DType::fp16}, {"bf16", DType::bf16}});
+        using Wire = std::pair<std::optional<DType>, bool>;
+        std::tie(f.wire_dtype, f.wire_as_computed) = choose<Wire>(o, {{"gradient", {std::nullopt, false}},
+                                                                      {"computation", {std::nullopt, true}},
+                                                                      {"fp32", {DType::fp32, false}},
+                                                                      {"fp16", {DType::fp16, false}},
+                                                                      {"bf16", {DType::bf16, false}}});
     });
     reader.trait("bucket", [&](Object& o) { f.bucket = read_bucket(o, f.bucket); });
     reader.trait("first_bucket", [&](Object& o) { f.first_bucket = read_bucket(o, f.first_bucket); });
@@ -106,6 +111,15 @@ void read_costs(TraitReader& reader, Framework& f) {
     });
     reader.trait("launch", [&](Object& o) {
         f.launch = choose<Launch>(o, {{"asynchronous", Launch::asynchronous}, {"blocking", Launch::blocking}});
+    });
+    reader.trait("elementwise_fusion", [&](Object& o) {
+        f.elementwise_fusion =
+            choose<ElementwiseFusion>(o, {{"none", ElementwiseFusion::none}, {"chains", ElementwiseFusion::chains}});
+    });
+    reader.trait("collective_delay", [&](Object& o) {
+        f.collective_delay = o.seconds_or("value", f.collective_delay);
+        if (f.collective_delay > Seconds{1})
+            o.error("value", "more than 1 s before a bucket is sent; use a time such as '2.5 ms'");
     });
     reader.trait("run_ahead", [&](Object& o) {
         f.run_ahead = static_cast<int>(o.integer_or("value", f.run_ahead, 1, std::numeric_limits<std::int32_t>::max()));

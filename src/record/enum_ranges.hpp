@@ -18,7 +18,9 @@ constexpr plan::AttentionAlgorithm last_choice(plan::AttentionAlgorithm) { retur
 constexpr step::Phase last_choice(step::Phase) { return step::Phase::optimizer; }
 constexpr step::Pass last_choice(step::Pass) { return step::Pass::backward_weights; }
 constexpr step::Gemm::Transpose last_choice(step::Gemm::Transpose) { return step::Gemm::Transpose::yes; }
-constexpr step::Elementwise::Kind last_choice(step::Elementwise::Kind) { return step::Elementwise::Kind::add_bias; }
+constexpr step::Elementwise::Kind last_choice(step::Elementwise::Kind) {
+    return step::Elementwise::Kind::channel_scale_backward;
+}
 constexpr step::Attention::Part last_choice(step::Attention::Part) { return step::Attention::Part::ring; }
 constexpr step::SoftmaxLoss::Part last_choice(step::SoftmaxLoss::Part) { return step::SoftmaxLoss::Part::finish; }
 constexpr step::Shard::Order last_choice(step::Shard::Order) { return step::Shard::Order::zigzag; }

@@ -16,6 +16,7 @@ void fields(V& v, step::Convolution& x) {
     v("n", x.n), v("in_channels", x.in_channels), v("height", x.height), v("width", x.width),
         v("out_channels", x.out_channels);
     v("kernel", x.kernel), v("stride", x.stride), v("padding", x.padding), v("groups", x.groups), v("pass", x.pass);
+    v.added("kernel_width", x.kernel_width), v.added("padding_width", x.padding_width);
 }
 template <class V>
 void fields(V& v, step::Attention& x) {
@@ -23,6 +24,7 @@ void fields(V& v, step::Attention& x) {
         v("heads", x.heads), v("kv_heads", x.kv_heads), v("head_dim", x.head_dim);
     v("causal", x.causal), v("dropout", x.dropout), v("dropout_stream", x.dropout_stream), v("algorithm", x.algorithm),
         v("pass", x.pass);
+    v.added("memory", x.memory), v.added("relative", x.relative);
 }
 template <class V>
 void fields(V& v, step::Norm& x) {
@@ -119,6 +121,7 @@ template <class V>
 void fields(V& v, step::Collective& x) {
     v("collective", x.kind), v("communicator", x.communicator), v("reduction", x.reduction), v("count", x.count),
         v("dtype", x.dtype);
+    v.added("delay_s", x.delay);
 }
 template <class V>
 void fields(V& v, step::Peer& x) {
@@ -155,6 +158,7 @@ void fields(V& v, step::Op& x) {
     v("name", x.name), v("phase", x.phase), v("kind", x.kind), v("in", x.in), v("out", x.out), v("after", x.after),
         v("stream", x.stream), v("layer", x.layer);
     v("math", x.math), v("flops", x.flops), v("bytes", x.bytes), v("host_time_s", x.host_time);
+    v.added("is_fused", x.is_fused);
     v("is_last_micro_batch_only", x.is_last_micro_batch_only);
 }
 template <class V>

@@ -77,6 +77,7 @@ config::Json model_json(const model::Model& model, std::int64_t batch, DType dty
     json.set("inputs", inputs_json(model));
     json.set("parameters", model.parameter_count());
     json.set("multiply_adds", model::forward_multiply_adds(model));
+    json.set("can_run", model::why_only_simulated(model).empty());
     json.set("activations", totals.activations);
     config::Json layers = config::Json::array();
     for (std::size_t i = 0; i < costs.size(); ++i) layers.push(layer_json(model, model.layers[i], costs[i], counts[i]));

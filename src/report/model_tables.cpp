@@ -135,6 +135,8 @@ std::string heading(const model::Model& model, const ModelTotals& totals, DType 
                         compact(static_cast<double>(model::forward_multiply_adds(model))));
     text += fmt::format("activations  {} a sample (outputs of convolutions and linear layers)\n",
                         compact(static_cast<double>(totals.activations)));
+    if (const std::string why = model::why_only_simulated(model); !why.empty())
+        text += fmt::format("run          no: {}\n", why);
     return text;
 }
 

@@ -26,6 +26,8 @@ Attention attention_of(const LayerStep& at, Pass pass, int parts) {
     op.dropout_stream = random_stream(at.layer.name);
     op.algorithm = a.input.framework.attention;
     op.pass = pass;
+    op.memory = t.memory;
+    op.relative = t.relative;
     return op;
 }
 
@@ -36,7 +38,7 @@ std::int64_t context_width(const Attention& op) { return op.heads * op.head_dim;
 std::vector<TensorId> add_saved(const LayerStep& at, const Attention& op) {
     if (op.algorithm == plan::AttentionAlgorithm::flash)
         return {at.add_local("log_sum_exp", {op.batch, op.heads, op.seq}, DType::fp32)};
-    const Shape scores{op.batch, op.heads, op.seq, op.seq};
+    const Shape scores{op.batch, op.heads, op.seq, op.seq + op.memory};
     std::vector<TensorId> saved{at.add_local("probabilities", scores, at.a.activation())};
     if (op.dropout == 0) return saved;
     saved.push_back(at.add_local("mask", scores, DType::uint8));
@@ -207,18 +209,28 @@ void add_attention_forward(const LayerStep& at) {
     const Attention op = attention_of(at, Pass::forward, 1);
     at.mine.output = at.a.add_output(at.layer.name, at.id);
     at.mine.saved = add_saved(at, op);
-    at.emit("forward", Compute{op}, {at.mine.input}, results(at.mine.output, at.mine.saved));
+    std::vector<TensorId> in{at.mine.input};
+    if (op.memory > 0) in.push_back(at.a.source(at.chunk, at.id, 1));
+    at.emit("forward", Compute{op}, std::move(in), results(at.mine.output, at.mine.saved));
 }
 
-TensorId add_attention_backward(const LayerStep& at) {
-    if (at.a.mesh().cp > 1 && at.a.split().context == plan::ContextAlgorithm::ring) return add_ring_backward(at);
-    if (at.a.mesh().cp > 1) return add_exchanged_backward(at);
+AttentionGradients add_attention_backward(const LayerStep& at) {
+    if (at.a.mesh().cp > 1 && at.a.split().context == plan::ContextAlgorithm::ring) return {add_ring_backward(at), {}};
+    if (at.a.mesh().cp > 1) return {add_exchanged_backward(at), {}};
     const Attention op = attention_of(at, Pass::backward_data, 1);
-    const TensorId dx = at.a.add_like(at.layer.name + ".input_gradient", at.mine.input);
-    std::vector<TensorId> in{at.mine.gradient, at.mine.input, at.mine.output};
+    AttentionGradients gradients{at.a.add_like(at.layer.name + ".input_gradient", at.mine.input), {}};
+    std::vector<TensorId> in{at.mine.gradient, at.mine.input};
+    std::vector<Write> out{{gradients.qkv, Access::overwrite}};
+    if (op.memory > 0) {
+        const TensorId memory = at.a.source(at.chunk, at.id, 1);
+        gradients.memory = at.a.add_like(at.layer.name + ".memory_gradient", memory);
+        in.push_back(memory);
+        out.push_back({gradients.memory, Access::overwrite});
+    }
+    in.push_back(at.mine.output);
     in.insert(in.end(), at.mine.saved.begin(), at.mine.saved.end());
-    at.emit("backward_data", Compute{op}, std::move(in), {{dx, Access::overwrite}});
-    return dx;
+    at.emit("backward_data", Compute{op}, std::move(in), std::move(out));
+    return gradients;
 }
 
 }  // namespace lockstep::step

@@ -7,7 +7,11 @@ namespace lockstep::step {
 
 /// Writes the layer's output and saved tensors.
 void add_attention_forward(const LayerStep& at);
-/// Returns the gradient of the layer's input, made by ops in the open block.
-TensorId add_attention_backward(const LayerStep& at);
+struct AttentionGradients {
+    TensorId qkv;
+    TensorId memory;  ///< invalid: the layer has none
+};
+/// Returns the gradients of the layer's inputs, made by ops in the open block.
+AttentionGradients add_attention_backward(const LayerStep& at);
 
 }  // namespace lockstep::step

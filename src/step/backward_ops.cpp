@@ -1,5 +1,7 @@
 #include "step/backward_ops.hpp"
 
+#include <fmt/format.h>
+
 #include "step/attention_ops.hpp"
 #include "step/expert_ops.hpp"
 #include "step/parameter_gradients.hpp"
@@ -152,6 +154,7 @@ struct Backward : LayerStep {
             case Kind::gelu: return emit_elementwise(Elementwise::Kind::gelu_backward, {dy(), mine.input});
             case Kind::silu: return emit_elementwise(Elementwise::Kind::silu_backward, {dy(), mine.input});
             case Kind::tanh: return emit_elementwise(Elementwise::Kind::tanh_backward, {dy(), mine.output});
+            case Kind::sigmoid: return emit_elementwise(Elementwise::Kind::sigmoid_backward, {dy(), mine.output});
         }
     }
     void operator()(const model::GatedActivation&) const {
@@ -165,6 +168,25 @@ struct Backward : LayerStep {
     void operator()(const model::Add&) const {
         give(0, dy());
         give(1, dy());
+    }
+    void operator()(const model::ChannelScale&) const {
+        const TensorId factors = a.source(chunk, id, 1);
+        const TensorId dx = new_input_gradient();
+        const TensorId dfactors = a.add_like(layer.name + ".factor_gradient", factors);
+        emit("backward", Compute{elementwise_of(a, layer, dy(), Elementwise::Kind::channel_scale_backward)},
+             {dy(), mine.input, factors}, {{dx, Access::overwrite}, {dfactors, Access::overwrite}});
+        give(0, dx);
+        give(1, dfactors);
+    }
+    void operator()(const model::Concatenate&) const {
+        const std::vector<TensorId> inputs = all_sources();
+        for (std::size_t slot = 0; slot < inputs.size(); ++slot) {
+            if (!input_needs_gradient(slot)) continue;
+            const TensorId dx = a.add_like(fmt::format("{}.input_gradient{}", layer.name, slot), inputs[slot]);
+            emit(fmt::format("backward{}", slot), Compute{part_of_concatenation(a, layer, inputs, slot, Pass::forward)},
+                 {dy()}, {{dx, Access::overwrite}});
+            give(slot, dx);
+        }
     }
     void operator()(const model::Dropout& dropout) const {
         if (dropout.probability == 0) return give(0, dy());
@@ -187,7 +209,11 @@ struct Backward : LayerStep {
     }
     void operator()(const model::Rotary&) const { emit_elementwise(Elementwise::Kind::rotary_backward, {dy()}); }
     void operator()(const model::Attention&) const {
-        if (input_needs_gradient()) give(0, add_attention_backward(*this));
+        const auto* memory = layer.inputs.size() > 1 ? a.gradient_of_source(chunk, id, 1) : nullptr;
+        if (!input_needs_gradient() && memory == nullptr) return;
+        const AttentionGradients gradients = add_attention_backward(*this);
+        give(0, gradients.qkv);
+        if (memory != nullptr) give(1, gradients.memory);
     }
     void operator()(const model::Flatten&) const {
         if (!input_needs_gradient()) return;

@@ -8,6 +8,7 @@
 #include "step/backward_ops.hpp"
 #include "step/chunks.hpp"
 #include "step/forward_ops.hpp"
+#include "step/fusion.hpp"
 #include "step/model_tensors.hpp"
 #include "step/optimizer_ops.hpp"
 #include "step/precision.hpp"
@@ -140,6 +141,7 @@ StepGraph build_step(const BuildInput& input) {
         graph.class_of_stage.push_back(RankClassId{stage});
     }
     graph.loss = a.loss;
+    if (input.framework.elementwise_fusion == plan::ElementwiseFusion::chains) fuse_elementwise(graph);
     return a.graph.take();
 }
 

@@ -1,5 +1,7 @@
 #include "step/forward_ops.hpp"
 
+#include <fmt/format.h>
+
 #include "step/attention_ops.hpp"
 #include "step/expert_ops.hpp"
 #include "step/layer_step.hpp"
@@ -111,6 +113,7 @@ struct Forward : LayerStep {
             case Kind::gelu: return emit_elementwise(Elementwise::Kind::gelu, {mine.input});
             case Kind::silu: return emit_elementwise(Elementwise::Kind::silu, {mine.input});
             case Kind::tanh: return emit_elementwise(Elementwise::Kind::tanh, {mine.input});
+            case Kind::sigmoid: return emit_elementwise(Elementwise::Kind::sigmoid, {mine.input});
         }
     }
     void operator()(const model::GatedActivation&) const { emit_elementwise(Elementwise::Kind::gated, {mine.input}); }
@@ -120,6 +123,17 @@ struct Forward : LayerStep {
     }
     void operator()(const model::Add&) const {
         emit_elementwise(Elementwise::Kind::add, {mine.input, a.source(chunk, id, 1)});
+    }
+    void operator()(const model::ChannelScale&) const {
+        emit_elementwise(Elementwise::Kind::channel_scale, {mine.input, a.source(chunk, id, 1)});
+    }
+    void operator()(const model::Concatenate&) const {
+        const std::vector<TensorId> inputs = all_sources();
+        mine.output = a.add_output(layer.name, id);
+        for (std::size_t slot = 0; slot < inputs.size(); ++slot)
+            emit(fmt::format("place{}", slot),
+                 Compute{part_of_concatenation(a, layer, inputs, slot, Pass::backward_data)}, {inputs[slot]},
+                 {{mine.output, slot == 0 ? Access::overwrite : Access::update}});
     }
     void operator()(const model::Dropout& dropout) const {
         if (dropout.probability == 0) {

@@ -8,7 +8,11 @@ namespace lockstep::step {
 
 namespace {
 
-DType wire_dtype(const Assembly& a) { return a.input.framework.wire_dtype.value_or(gradient_dtype(a.input.precision)); }
+DType wire_dtype(const Assembly& a) {
+    const plan::Framework& framework = a.input.framework;
+    if (framework.wire_as_computed) return a.activation();
+    return framework.wire_dtype.value_or(gradient_dtype(a.input.precision));
+}
 
 TensorId add_flat(Assembly& a, std::string name, std::int64_t elements, DType dtype, Role role, Lifetime lifetime) {
     Tensor tensor;

@@ -42,7 +42,8 @@ void collective(Assembly& a, const GradientGroup& group, const CommunicationLane
                 CollectiveKind kind, Reduction reduction, TensorId from, TensorId to) {
     const bool is_whole_in = kind == CollectiveKind::all_reduce || kind == CollectiveKind::all_gather;
     const Tensor& counted = a.graph.tensor(is_whole_in ? from : to);
-    const Collective op{kind, lane.communicator, reduction, counted.elements(), counted.dtype};
+    const Collective op{
+        kind, lane.communicator, reduction, counted.elements(), counted.dtype, a.input.framework.collective_delay};
     place(a, group,
           a.graph.add_op_on(lane.stream, std::move(name), op, {from},
                             {{to, from == to ? Access::update : Access::overwrite}}));

@@ -17,7 +17,9 @@ Convolution convolution_of(const Assembly& a, const model::Layer& layer, Pass pa
             .stride = c.stride,
             .padding = c.padding,
             .groups = c.groups,
-            .pass = pass};
+            .pass = pass,
+            .kernel_width = c.kernel_width,
+            .padding_width = c.padding_width};
 }
 
 Norm norm_of(const Assembly& a, const model::Layer& layer, TensorId x, Pass pass) {
@@ -109,7 +111,29 @@ Elementwise elementwise_of(const Assembly& a, const model::Layer& layer, TensorI
             op.positions = std::get<model::PositionEmbedding>(layer.kind).positions;
             break;
         case Kind::add_bias: op.width = width; break;
+        case Kind::channel_scale:
+        case Kind::channel_scale_backward:
+            op.width = layer.input[0];
+            op.batch = a.batch();
+            break;
         default: break;
+    }
+    return op;
+}
+
+Slice part_of_concatenation(const Assembly& a, const model::Layer& layer, const std::vector<TensorId>& inputs,
+                            std::size_t slot, Pass pass) {
+    const std::int64_t blocks = std::get<model::Concatenate>(layer.kind).blocks;
+    const auto width = [&](TensorId x) {
+        const Shape& shape = a.graph.tensor(x).shape;
+        return (shape.rank() == 4 ? shape[1] : shape.back()) / blocks;
+    };
+    const Tensor& x = a.graph.tensor(inputs[slot]);
+    Slice op{.kept = width(inputs[slot]), .pass = pass};
+    op.rows = x.elements() / op.kept;
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+        if (i < slot) op.first += width(inputs[i]);
+        op.width += width(inputs[i]);
     }
     return op;
 }

@@ -17,6 +17,11 @@ SoftmaxLoss softmax_loss_of(const Assembly& a, TensorId logits, Pass pass);
 /// For kinds that keep or halve the width of `x`; rotary by the share of the heads that its width holds.
 Elementwise elementwise_of(const Assembly& a, const model::Layer& layer, TensorId x, Elementwise::Kind kind);
 
+/// Moves the features (or channels) of inputs[slot] of a Concatenate to their place in its output (backward_data) or
+/// out of it (forward).
+Slice part_of_concatenation(const Assembly& a, const model::Layer& layer, const std::vector<TensorId>& inputs,
+                            std::size_t slot, Pass pass);
+
 /// y = x W^T (+ b): rows are everything but the last extent.
 Gemm linear_forward(const Assembly& a, TensorId x, TensorId w);
 /// dx = dy W

@@ -18,6 +18,11 @@ struct LayerStep {
 
     plan::LayerSplit split() const { return a.splits[id.index()]; }
     TensorId working(std::size_t slot) const { return a.tensors_of(chunk, layer.parameters[slot]).working; }
+    std::vector<TensorId> all_sources() const {
+        std::vector<TensorId> sources;
+        for (std::size_t slot = 0; slot < layer.inputs.size(); ++slot) sources.push_back(a.source(chunk, id, slot));
+        return sources;
+    }
     void emit(const std::string& what, OpKind op, std::vector<TensorId> in, std::vector<Write> out) const {
         a.graph.add_op(layer.name + "." + what, std::move(op), std::move(in), std::move(out), id);
     }

@@ -38,8 +38,11 @@ struct Convolution {
     std::int64_t n = 0, in_channels = 0, height = 0, width = 0, out_channels = 0, kernel = 1, stride = 1, padding = 0,
                  groups = 1;
     Pass pass = Pass::forward;
+    std::int64_t kernel_width = 0, padding_width = 0;  ///< as in model::Convolution; 0: square
+    std::int64_t width_of_kernel() const { return kernel_width > 0 ? kernel_width : kernel; }
+    std::int64_t horizontal_padding() const { return kernel_width > 0 ? padding_width : padding; }
     std::int64_t out_height() const { return (height + 2 * padding - kernel) / stride + 1; }
-    std::int64_t out_width() const { return (width + 2 * padding - kernel) / stride + 1; }
+    std::int64_t out_width() const { return (width + 2 * horizontal_padding() - width_of_kernel()) / stride + 1; }
 };
 /// qkv [seq, batch, kv_heads, heads / kv_heads + 2, head_dim]: the queries of a group of heads, then its key and value,
 /// so that a split over groups is contiguous. forward in: qkv; out: context [seq, batch, heads, head_dim], saved.
@@ -53,6 +56,9 @@ struct Convolution {
 /// log-sum-exp, which merge with what is there (update), except in ring step 0 (overwrite). backward_data in: dcontext,
 /// qkv, kv, context, log-sum-exp; out: dqkv (its queries; its keys and values are cleared in ring step 0 and left
 /// alone after), dkv (added to, overwrite in ring step 0). Rows are in zigzag order over cp when causal (see Shard).
+///
+/// With a `memory` (simulated only): a second qkv [memory, batch, ...] behind qkv, of which keys and values are read,
+/// and its gradient behind dqkv; scores are [seq, seq + memory].
 struct Attention {
     enum class Part { whole, ring } part = Part::whole;
     int ring_step = 0;
@@ -63,6 +69,8 @@ struct Attention {
     std::uint64_t dropout_stream = 0;
     plan::AttentionAlgorithm algorithm = plan::AttentionAlgorithm::flash;
     Pass pass = Pass::forward;
+    std::int64_t memory = 0;
+    bool relative = false;  ///< a second product makes the scores (simulated only)
 };
 /// Batch: x [rows, features, spatial...] normalised per feature over rows and space; layer, rms: per row over features
 /// (spatial = 1). forward in: x, scale, [shift]; out: y, mean, inverse_deviation, [running_mean, running_variance]
@@ -81,6 +89,8 @@ struct Norm {
 /// rotary, rotary_backward in: x [seq, batch, width] in the order of Attention's qkv; out: y; `rotary` gives this
 /// rank's heads; a row's position is that of its first index in the global tensor, as for add_positions in: x [seq,
 /// batch, width], table [positions, width]; out: y. add_bias in: x [rows, width], bias [width]; out: y.
+/// Simulated only: sigmoid in: x; out: y. sigmoid_backward in: dy, y; out: dx. channel_scale in: x [batch, width,
+/// space...], factors [batch, width]; out: y. channel_scale_backward in: dy, x, factors; out: dx, dfactors.
 struct Elementwise {
     enum class Kind {
         relu,
@@ -98,7 +108,11 @@ struct Elementwise {
         rotary,
         rotary_backward,
         add_positions,
-        add_bias
+        add_bias,
+        sigmoid,
+        sigmoid_backward,
+        channel_scale,
+        channel_scale_backward
     } kind = Kind::add;
     std::int64_t count = 0;
     std::int64_t width = 0;
@@ -252,6 +266,7 @@ struct Collective {
     Reduction reduction = Reduction::sum;
     std::int64_t count = 0;
     DType dtype = DType::fp32;
+    Seconds delay{0};  ///< before it starts (Framework::collective_delay); simulated only
 };
 /// A neighbour relative to this rank along one mesh axis.
 struct Peer {
@@ -323,6 +338,7 @@ struct Op {
     Flops flops;                     ///< a multiply-add is 2
     Bytes bytes;                     ///< least memory traffic; bytes of the buffer for a collective
     Seconds host_time;               ///< to issue it (cost trait of the framework)
+    bool is_fused = false;           ///< part of the kernel of the op before it (simulated only; see fusion.hpp)
     bool is_last_micro_batch_only =
         false;  ///< skipped in all passes but the last (gradient communication under accumulation)
 };

@@ -23,6 +23,10 @@ double per_element(const Elementwise& e) {
         case Kind::silu_backward: return 8;
         case Kind::tanh: return 6;
         case Kind::tanh_backward: return 3;
+        case Kind::sigmoid: return 5;
+        case Kind::sigmoid_backward: return 3;
+        case Kind::channel_scale: return 1;
+        case Kind::channel_scale_backward: return 3;
         case Kind::gated: return 7;
         case Kind::gated_backward: return 5.5;  // 11 for each output of the forward pass, which has half as many
         case Kind::rotary:
@@ -64,13 +68,14 @@ struct FlopsOf {
         const double outputs = real(c.n) * real(c.out_channels) * real(c.out_height()) * real(c.out_width());
         const bool has_bias =
             c.pass == Pass::forward ? op.in.size() > 2 : c.pass == Pass::backward_weights && op.out.size() > 1;
-        return 2 * outputs * real(c.in_channels / c.groups) * real(c.kernel * c.kernel) + (has_bias ? outputs : 0);
+        return 2 * outputs * real(c.in_channels / c.groups) * real(c.kernel * c.width_of_kernel()) +
+               (has_bias ? outputs : 0);
     }
     /// Of a ring step: the scores of the local queries against as many keys, masked or not. In zigzag order half of
     /// them are under the causal mask in every step and on every rank.
     double operator()(const Attention& a) const {
-        const double scores = real(a.batch) * real(a.heads) * real(a.seq) * real(a.seq);
-        const double products = 4 * scores * real(a.head_dim);
+        const double scores = real(a.batch) * real(a.heads) * real(a.seq) * real(a.seq + a.memory);
+        const double products = (a.relative ? 6 : 4) * scores * real(a.head_dim);
         return a.pass == Pass::forward ? products + 7 * scores : 2 * products + 4 * scores;
     }
     double operator()(const Norm& n) const {
@@ -150,6 +155,9 @@ Bytes bytes_of(const StepGraph& graph, const Op& op) {
     }
     if (std::holds_alternative<StreamWait>(op.kind)) return Bytes{};
     const Compute* compute = std::get_if<Compute>(&op.kind);
+    // A slice touches the columns it moves, whatever is beside them.
+    const Slice* slice = compute ? std::get_if<Slice>(compute) : nullptr;
+    if (slice) return 2 * real(slice->rows) * real(slice->kept) * size_of(graph.tensor(op.in.at(0)).dtype);
     for (std::size_t i = 0; i < op.in.size(); ++i) {
         const Tensor& tensor = graph.tensor(op.in[i]);
         const double part = compute ? looked_up(*compute, i) : 0;

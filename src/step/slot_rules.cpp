@@ -20,7 +20,7 @@ struct RulesOf {
     SlotRules operator()(const Convolution& c) const {
         const std::int64_t x = c.n * c.in_channels * c.height * c.width;
         const std::int64_t y = c.n * c.out_channels * c.out_height() * c.out_width();
-        const std::int64_t w = c.out_channels * (c.in_channels / c.groups) * c.kernel * c.kernel;
+        const std::int64_t w = c.out_channels * (c.in_channels / c.groups) * c.kernel * c.width_of_kernel();
         switch (c.pass) {
             case Pass::forward:
                 return {{{"x", x, Type::floating}, {"w", w}, {"bias", c.out_channels, Type::like_first, optional}},
@@ -44,10 +44,14 @@ struct RulesOf {
             return {{dcontext, {"qkv", qkv.elements}, kv, context, log_sum_exp}, {dqkv, {"dkv", kv.elements}}};
         }
         SlotRules rules;
-        rules.in = a.pass == Pass::forward ? std::vector{qkv} : std::vector{dcontext, {"qkv", qkv.elements}, context};
+        const Slot memory{"memory", a.batch * a.memory * (a.heads + 2 * a.kv_heads) * a.head_dim};
+        rules.in = a.pass == Pass::forward ? std::vector{qkv} : std::vector{dcontext, {"qkv", qkv.elements}};
+        if (a.memory > 0) rules.in.push_back(memory);
+        if (a.pass != Pass::forward) rules.in.push_back(context);
         rules.out = {a.pass == Pass::forward ? context : dqkv};
+        if (a.memory > 0 && a.pass != Pass::forward) rules.out.push_back({"dmemory", memory.elements});
         auto& saved = a.pass == Pass::forward ? rules.out : rules.in;
-        const std::int64_t scores = a.batch * a.heads * a.seq * a.seq;
+        const std::int64_t scores = a.batch * a.heads * a.seq * (a.seq + a.memory);
         if (a.algorithm == plan::AttentionAlgorithm::flash) {
             saved.push_back(log_sum_exp);
         } else {
@@ -90,10 +94,12 @@ struct RulesOf {
             case Kind::gelu:
             case Kind::silu:
             case Kind::tanh:
+            case Kind::sigmoid:
             case Kind::scale:
             case Kind::rotary:
             case Kind::rotary_backward: return {{{"x", n, Type::floating}}, {{"y", n}}};
             case Kind::relu_backward:
+            case Kind::sigmoid_backward:
             case Kind::tanh_backward: return {{{"dy", n, Type::floating}, {"y", n}}, {{"dx", n}}};
             case Kind::gelu_backward:
             case Kind::silu_backward: return {{{"dy", n, Type::floating}, {"x", n}}, {{"dx", n}}};
@@ -102,6 +108,10 @@ struct RulesOf {
             case Kind::gated_backward: return {{{"dy", n / 2, Type::floating}, {"x", n}}, {{"dx", n}}};
             case Kind::add_positions: return {{{"x", n, Type::floating}, {"table", e.positions * e.width}}, {{"y", n}}};
             case Kind::add_bias: return {{{"x", n, Type::floating}, {"bias", e.width}}, {{"y", n}}};
+            case Kind::channel_scale: return {{{"x", n, Type::floating}, {"factors", e.batch * e.width}}, {{"y", n}}};
+            case Kind::channel_scale_backward:
+                return {{{"dy", n, Type::floating}, {"x", n}, {"factors", e.batch * e.width}},
+                        {{"dx", n}, {"dfactors", e.batch * e.width}}};
         }
         return {};
     }

@@ -83,6 +83,14 @@ class Commands(unittest.TestCase):
         self.assertIn("tiny.yaml", text)
         self.assertIn("default", text)
 
+    def test_a_model_without_kernels_is_simulated_and_not_run(self):
+        sizes = ("--set", "model=transformer-xl-base", "--set", "batch_per_rank=1")
+        refused = lockstep("run", TINY, *sizes)
+        self.assertEqual(refused.returncode, 3, refused.stderr)
+        self.assertIn("only the simulator takes its layer 'block.0.attention'", refused.stderr)
+        self.assertIn("use lockstep simulate", refused.stderr)
+        self.json("simulate", TINY, *sizes, "--machine", "dgx-a100-40gb")
+
     def test_every_shipped_experiment_is_sound(self):
         for path in sorted((SOURCE / "experiments").glob("*.yaml")):
             self.ok("check", path)

@@ -44,6 +44,13 @@ class RunAndAnalyze(unittest.TestCase):
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertIn("numeric check passed", done.stderr)
 
+    def test_branches_and_cross_attention_run_for_real(self):
+        for model in ("branches", "cross"):
+            sizes = ("--set", f"model={pathlib.Path(TINY).parent / model}-model.yaml", "--set", "batch_per_rank=4")
+            done = lockstep("run", TINY, *sizes, "--out", self.folder / model, "--check", "numeric", ranks=2)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("numeric check passed", done.stderr)
+
     def test_the_wire_check_passes_on_2_ranks(self):
         done = lockstep("run", TINY, "--out", self.folder / "w", "--check", "wire", ranks=2)
         self.assertEqual(done.returncode, 0, done.stderr)

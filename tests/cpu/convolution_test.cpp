@@ -17,13 +17,13 @@ void for_each_product(const step::Convolution& c, F f) {
                 for (std::int64_t q = 0; q < c.out_width(); ++q)
                     for (std::int64_t i = 0; i < in; ++i)
                         for (std::int64_t r = 0; r < c.kernel; ++r)
-                            for (std::int64_t s = 0; s < c.kernel; ++s) {
+                            for (std::int64_t s = 0; s < c.width_of_kernel(); ++s) {
                                 const std::int64_t row = p * c.stride + r - c.padding,
-                                                   column = q * c.stride + s - c.padding;
+                                                   column = q * c.stride + s - c.horizontal_padding();
                                 if (row < 0 || row >= c.height || column < 0 || column >= c.width) continue;
                                 const std::int64_t channel = o / out * in + i;
                                 f(((n * c.in_channels + channel) * c.height + row) * c.width + column,
-                                  ((o * in + i) * c.kernel + r) * c.kernel + s,
+                                  ((o * in + i) * c.kernel + r) * c.width_of_kernel() + s,
                                   ((n * c.out_channels + o) * c.out_height() + p) * c.out_width() + q);
                             }
 }
@@ -38,16 +38,20 @@ protected:
     static Shape x_shape(const step::Convolution& c) { return {c.n, c.in_channels, c.height, c.width}; }
     static Shape y_shape(const step::Convolution& c) { return {c.n, c.out_channels, c.out_height(), c.out_width()}; }
     static Shape w_shape(const step::Convolution& c) {
-        return {c.out_channels, c.in_channels / c.groups, c.kernel, c.kernel};
+        return {c.out_channels, c.in_channels / c.groups, c.kernel, c.width_of_kernel()};
     }
     static std::vector<Case> cases() {
         const step::Convolution three{2, 16, 7, 5, 24, 3, 1, 1}, strided{2, 8, 9, 9, 16, 3, 2, 1},
             one{3, 16, 4, 4, 8, 1}, first{2, 3, 12, 12, 8, 7, 2, 3}, odd{1, 5, 6, 6, 10, 3, 1, 0},
             grouped{2, 16, 5, 5, 32, 3, 1, 1, 2};
+        step::Convolution wide{2, 8, 6, 9, 16, 1, 1, 0}, high{2, 8, 9, 6, 16, 7, 1, 3};
+        wide.kernel_width = 7, wide.padding_width = 3;
+        high.kernel_width = 1;
         using enum Order;
         return {{three, channels_last, channels_last}, {three, blocked8, blocked8},   {three, row_major, row_major},
                 {strided, blocked8, channels_last},    {one, blocked8, blocked8},     {first, channels_last, blocked8},
-                {odd, channels_last, channels_last},   {grouped, blocked8, blocked8}, {grouped, row_major, row_major}};
+                {odd, channels_last, channels_last},   {grouped, blocked8, blocked8}, {grouped, row_major, row_major},
+                {wide, channels_last, channels_last},  {wide, blocked8, blocked8},    {high, blocked8, blocked8}};
     }
 };
 

@@ -66,7 +66,7 @@ TEST(Framework, every_shipped_profile_loads_and_says_where_each_trait_is_from) {
     for (const auto& name : names) {
         const Framework framework = load_framework(shipped(), name);
         EXPECT_THAT(framework.title, Not(IsEmpty())) << name;
-        EXPECT_THAT(framework.sources, AllOf(SizeIs(11), Each(HasSubstr(": ")))) << name;  // one for each trait
+        EXPECT_THAT(framework.sources, AllOf(SizeIs(13), Each(HasSubstr(": ")))) << name;  // one for each trait
     }
 }
 
@@ -79,6 +79,20 @@ TEST(Framework, a_profile_built_on_another_changes_what_it_names) {
     const Framework old = load_framework(shipped(), "pytorch-1-ddp");
     EXPECT_EQ(old.attention, AttentionAlgorithm::unfused);
     EXPECT_EQ(old.optimizer_fusion, OptimizerFusion::per_parameter);
+}
+
+TEST(Framework, horovod_fuses_64_MiB_and_waits_half_a_cycle_of_5_ms) {
+    const Framework horovod = load_framework(shipped(), "horovod");
+    EXPECT_EQ(horovod.bucket, 64_MiB);
+    EXPECT_NEAR(horovod.collective_delay.value, 2.5e-3, 1e-12);
+    EXPECT_EQ(load_framework(shipped(), "pytorch-ddp").collective_delay.value, 0);
+}
+
+TEST(Framework, apex_sends_gradients_in_the_type_of_computation) {
+    const Framework apex = load_framework(shipped(), "apex-ddp");
+    EXPECT_TRUE(apex.wire_as_computed);
+    EXPECT_EQ(apex.wire_dtype, std::nullopt);
+    EXPECT_FALSE(load_framework(shipped(), "horovod").wire_as_computed);
 }
 
 TEST(Framework, an_unknown_name_is_refused_with_the_nearest) {
@@ -100,6 +114,8 @@ memory_format: {value: packed, assumed: test}
 host_per_op: {value: 11 us, source: measured}
 launch: {value: blocking, assumed: test}
 run_ahead: {value: 7, assumed: test}
+collective_delay: {value: 3 ms, assumed: test}
+elementwise_fusion: {value: chains, assumed: test}
 )");
     const Framework mine = load_framework(data(), "mine");
     EXPECT_FALSE(mine.overlap);
@@ -110,6 +126,8 @@ run_ahead: {value: 7, assumed: test}
     EXPECT_NEAR(mine.host_per_op.value, 11e-6, 1e-12);
     EXPECT_EQ(mine.launch, Launch::blocking);
     EXPECT_EQ(mine.run_ahead, 7);
+    EXPECT_NEAR(mine.collective_delay.value, 3e-3, 1e-12);
+    EXPECT_EQ(mine.elementwise_fusion, ElementwiseFusion::chains);
     EXPECT_THAT(mine.sources, testing::Contains("host_per_op: measured"));
     EXPECT_THAT(mine.sources, testing::Contains("overlap: assumed: test"));
 }
