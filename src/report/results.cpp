@@ -135,7 +135,8 @@ std::string heading(const SeriesFindings& series, Color color) {
                                    ? "rehearsed on a test double of a GPU (no measurement)"
                                    : std::string(record::to_string(run.origin));
     const std::string what = run.collective ? std::string(to_string(run.collective->kind)) : run.model;
-    const std::string text = fmt::format("{} on {}, {}, {}{}", what, run.machine, run.precision, origin, scaling);
+    const std::string text = fmt::format("{} on {}, {}, {}{}{}{}", what, run.machine, run.precision, origin, scaling,
+                                         run.label.empty() ? "" : ": ", run.label);
     return colored(wrapped(text, "", 80), "1", color);
 }
 

@@ -65,6 +65,15 @@ TEST(Results, tables_fit_80_columns_and_have_no_escape_codes_without_color) {
     EXPECT_NE(format_series(series_of_two(), Color::on).find('\x1b'), std::string::npos);
 }
 
+TEST(Results, of_a_point_of_lists_say_which_it_is) {
+    analysis::SeriesFindings series = series_of_two();
+    for (auto& run : series.points) run.label = "knobs.power_cap=250 W";
+    EXPECT_EQ(format_series(series, Color::off)
+                  .find("resnet50 on host, fp32, measured, weak scaling: "
+                        "knobs.power_cap=250 W\n"),
+              0U);
+}
+
 TEST(Results, spans_of_some_steps_only_are_said_so_and_spans_of_all_are_not) {
     auto series = series_of_two();
     series.points[0].spans = "every step";
