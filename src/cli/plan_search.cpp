@@ -55,6 +55,7 @@ public:
         }
         std::string note = at.per_second > 0 ? fmt::format("({:.0f} a second)", at.per_second) : "";
         if (at.best) note += fmt::format("{}best {}", note.empty() ? "" : ", ", config::format(*at.best));
+        line_->expect(at.total);
         line_->show(at.done, note);
     }
     void finish() {

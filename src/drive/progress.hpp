@@ -15,6 +15,8 @@ public:
 
     /// "TITLE: UNIT 3/50 NOTE".
     Progress(Mode mode, std::string title, std::int64_t total, std::string unit = "step");
+    /// There is more to do than was known.
+    void expect(std::int64_t total) { total_ = total; }
     void show(std::int64_t done, const std::string& note);
     void finish();
 
