@@ -82,11 +82,6 @@ private:
     Collected all_;
 };
 
-constexpr Seconds Breakdown::*parts[] = {&Breakdown::compute,   &Breakdown::exposed_communication,
-                                         &Breakdown::wait,      &Breakdown::bubble,
-                                         &Breakdown::optimizer, &Breakdown::launch,
-                                         &Breakdown::input,     &Breakdown::idle};
-
 StepTime step_time(const std::vector<CountedStep>& steps, const record::RunDescription& run) {
     std::vector<double> times;
     for (const auto& step : steps) times.push_back(step.time.value);
@@ -116,7 +111,8 @@ Breakdown median_breakdown(std::vector<CountedStep> steps) {
     const CountedStep& low = steps[(steps.size() - 1) / 2];
     const CountedStep& high = steps[steps.size() / 2];
     Breakdown result;
-    for (const auto part : parts) result.*part = 0.5 * (low.breakdown.parts.*part + high.breakdown.parts.*part);
+    for (const auto part : breakdown_parts)
+        result.*part = 0.5 * (low.breakdown.parts.*part + high.breakdown.parts.*part);
     return result;
 }
 
@@ -131,7 +127,7 @@ void add_breakdown(RunFindings& findings, const std::vector<CountedStep>& all) {
     if (steps.size() < all.size())
         findings.spans += fmt::format("; the breakdown is of {} of {} counted steps", steps.size(), all.size());
     findings.breakdown = median_breakdown(steps);
-    for (const auto part : parts) {
+    for (const auto part : breakdown_parts) {
         std::vector<double> values;
         for (const auto& step : steps) values.push_back((step.breakdown.parts.*part).value);
         findings.breakdown_p95.*part = Seconds{fit::quantile(values, 0.95)};

@@ -23,10 +23,7 @@ StepTime further(const plan::ShortenedPasses& passes, const StepTime& fewer, con
 
 Breakdown further(const plan::ShortenedPasses& passes, const Breakdown& fewer, const Breakdown& more) {
     Breakdown result;
-    for (const auto part :
-         {&Breakdown::compute, &Breakdown::exposed_communication, &Breakdown::wait, &Breakdown::bubble,
-          &Breakdown::optimizer, &Breakdown::launch, &Breakdown::input, &Breakdown::idle})
-        result.*part = further(passes, fewer.*part, more.*part);
+    for (const auto part : breakdown_parts) result.*part = further(passes, fewer.*part, more.*part);
     return result;
 }
 

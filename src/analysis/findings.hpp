@@ -29,6 +29,11 @@ struct Breakdown {
     }
 };
 
+inline constexpr Seconds Breakdown::*breakdown_parts[] = {&Breakdown::compute,   &Breakdown::exposed_communication,
+                                                          &Breakdown::wait,      &Breakdown::bubble,
+                                                          &Breakdown::optimizer, &Breakdown::launch,
+                                                          &Breakdown::input,     &Breakdown::idle};
+
 /// One run, measured or predicted.
 struct RunFindings {
     std::string experiment, label, model, machine, precision, framework, backend;

@@ -10,11 +10,6 @@ namespace lockstep::analysis {
 
 namespace {
 
-constexpr Seconds Breakdown::*parts[] = {&Breakdown::compute,   &Breakdown::exposed_communication,
-                                         &Breakdown::wait,      &Breakdown::bubble,
-                                         &Breakdown::optimizer, &Breakdown::launch,
-                                         &Breakdown::input,     &Breakdown::idle};
-
 StepTime quantiles_of(std::span<const Seconds> times) {
     return {fit::quantile(times, 0.5), fit::quantile(times, 0.95), fit::quantile(times, 0.99),
             fit::quantile(times, 0.1), fit::quantile(times, 0.9)};
@@ -33,7 +28,7 @@ RunFindings pool_seeds(const std::vector<RunFindings>& runs) {
     const auto count = static_cast<double>(runs.size());
     for (const RunFindings& run : runs) {
         pooled.step_times.insert(pooled.step_times.end(), run.step_times.begin(), run.step_times.end());
-        for (const auto part : parts) {
+        for (const auto part : breakdown_parts) {
             pooled.breakdown.*part += run.breakdown.*part / count;
             pooled.breakdown_p95.*part = std::max(pooled.breakdown_p95.*part, run.breakdown_p95.*part);
         }

@@ -9,6 +9,11 @@ namespace lockstep::experiment {
 namespace {
 
 constexpr Seconds default_work{30.0 * 24 * 3600};
+constexpr Seconds longest{100 * 365.0 * 24 * 3600};  ///< of work and intervals: steps are counted in whole numbers
+
+void require_bounded(config::Object& object, std::string_view key, Seconds time) {
+    if (time > longest) object.error(key, "is above 100 years; give a time that a run may last");
+}
 
 void require_positive(config::Object& object, std::string_view key, double value) {
     if (!(value > 0)) object.error(key, "wants more than 0; leave failures out for none");
@@ -72,6 +77,8 @@ std::optional<Failures> read_failures(config::Object& experiment) {
     require_positive(object, "work", failures.work.value);
     if (const auto* time = std::get_if<CheckpointTime>(&failures.checkpoint))
         require_positive(object, "checkpoint", time->time.value + failures.background.value);
+    require_bounded(object, "work", failures.work);
+    if (failures.interval) require_bounded(object, "interval", *failures.interval);
     check_interval(object, failures);
     return failures;
 }

@@ -15,6 +15,7 @@ namespace {
 using config::Node;
 using config::Object;
 
+constexpr Seconds longest{100.0 * 24 * 3600};   ///< that virtual time, in picoseconds, can tell
 constexpr double slowest = 1e-3, fastest = 10;  ///< speeds beyond these are slips of the pen
 
 std::vector<int> read_places(Object& object, std::string_view one, std::string_view several, int count) {
@@ -39,11 +40,17 @@ double read_speed(Object& object, std::string_view key) {
     return speed;
 }
 
-machine::RankSpeed read_straggler(const Node& node, int ranks, config::Diagnostics& diagnostics) {
-    Object object(node, "straggler", diagnostics);
+/// The ranks and nodes that an entry names.
+machine::RankSpeed read_named(Object& object, int ranks) {
     machine::RankSpeed speed;
     speed.ranks = read_places(object, "rank", "ranks", ranks);
     speed.nodes = read_places(object, "node", "nodes", ranks);
+    return speed;
+}
+
+machine::RankSpeed read_straggler(const Node& node, int ranks, config::Diagnostics& diagnostics) {
+    Object object(node, "straggler", diagnostics);
+    machine::RankSpeed speed = read_named(object, ranks);
     if (speed.ranks.empty() && speed.nodes.empty()) object.error("", "names no rank; give rank, ranks, node or nodes");
     speed.profile = {{Seconds{0}, read_speed(object, "speed")}};
     object.finish();
@@ -63,6 +70,8 @@ std::vector<machine::SpeedChange> read_profile(Object& object) {
             {{"time", item.where(), item.items()[0]}, {"speed", item.where(), item.items()[1]}}, item.where());
         Object change(pair, "profile", object.diagnostics());
         profile.push_back({change.seconds("time"), read_speed(change, "speed")});
+        if (profile.back().from > longest)
+            object.diagnostics().error(item.where(), "profile: a time above 100 days; no simulation lasts that long");
         if (profile.size() > 1 && profile.back().from <= profile[profile.size() - 2].from)
             object.diagnostics().error(item.where(), "profile: times must rise from one pair to the next");
     }
@@ -72,9 +81,7 @@ std::vector<machine::SpeedChange> read_profile(Object& object) {
 
 machine::RankSpeed read_throttling(const Node& node, int ranks, config::Diagnostics& diagnostics) {
     Object object(node, "throttling", diagnostics);
-    machine::RankSpeed speed;
-    speed.ranks = read_places(object, "rank", "ranks", ranks);
-    speed.nodes = read_places(object, "node", "nodes", ranks);
+    machine::RankSpeed speed = read_named(object, ranks);
     speed.is_everywhere = speed.ranks.empty() && speed.nodes.empty();
     speed.profile = read_profile(object);
     object.finish();

@@ -34,7 +34,6 @@ struct Variation {
     std::vector<RankSpeed> speeds;
     std::optional<Jitter> jitter;
 
-    bool is_even() const { return speeds.empty() && !jitter; }
     /// Whether steps differ from one another: what one of them tells is not told of the others.
     bool is_changing() const;
     /// Without the ranks and nodes that a world of so many hasn't.
